@@ -1,4 +1,4 @@
-"""Accelerators of a host: whether there is one, and one turn at a time."""
+"""Accelerators of a host: detection, and a lock that admits one job at a time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ def go_on() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu", "tpu"])
-def test_a_host_without_the_files_of_a_driver_lacks_the_accelerator(
-    tmp_path: Path, name: str
-) -> None:
-    """The reason names what was looked for."""
+def test_accelerator_is_missing_without_device_files(tmp_path: Path, name: str) -> None:
+    """The reason names the device files that were checked."""
     reason = find_missing_accelerator(get_platform(name), tmp_path)
     assert reason.startswith(f"no {name.upper()} on this host: none of /dev/")
 
@@ -35,8 +33,8 @@ def test_a_host_without_the_files_of_a_driver_lacks_the_accelerator(
     ("name", "file"),
     [("gpu", "nvidia0"), ("gpu", "kfd"), ("gpu", "dxg"), ("tpu", "accel3"), ("tpu", "vfio/0")],
 )
-def test_a_file_of_a_driver_is_an_accelerator(tmp_path: Path, name: str, file: str) -> None:
-    """Whether it serves is for the release to say."""
+def test_device_file_counts_as_accelerator(tmp_path: Path, name: str, file: str) -> None:
+    """Whether the release can use the device is not checked."""
     path = tmp_path / "dev" / file
     path.parent.mkdir(parents=True)
     path.touch()
@@ -44,13 +42,13 @@ def test_a_file_of_a_driver_is_an_accelerator(tmp_path: Path, name: str, file: s
 
 
 @pytest.mark.parametrize("name", ["cpu", "cpu-mp2", "tpu:v5e:2x2", "cuda:h100:1x1x4"])
-def test_what_needs_no_hardware_is_never_missing(tmp_path: Path, name: str) -> None:
-    """Compile-only platforms are for hosts that have none."""
+def test_cpu_and_compile_only_platforms_are_never_missing(tmp_path: Path, name: str) -> None:
+    """They need no hardware."""
     assert find_missing_accelerator(get_platform(name), tmp_path) == ""
 
 
-def test_turns_on_an_accelerator_do_not_overlap(tmp_path: Path) -> None:
-    """Two holders, as two runs are: one waits for the other."""
+def test_device_lock_excludes_a_second_run(tmp_path: Path) -> None:
+    """Two holders, as two runs are: the second waits for the first."""
     seen: list[str] = []
 
     def work(name: str) -> None:
@@ -67,8 +65,8 @@ def test_turns_on_an_accelerator_do_not_overlap(tmp_path: Path) -> None:
     assert seen in (["a in", "a out", "b in", "b out"], ["b in", "b out", "a in", "a out"])
 
 
-def test_turns_on_different_accelerators_and_on_none_overlap(tmp_path: Path) -> None:
-    """A GPU's job does not wait for a TPU's, and nothing waits for a CPU."""
+def test_device_locks_of_different_platforms_are_independent(tmp_path: Path) -> None:
+    """A job on a GPU does not wait for one on a TPU, and a CPU has no lock."""
     locks, cpu = DeviceLock(tmp_path), get_platform("cpu")
     with (
         locks.acquire(GPU, go_on),
@@ -79,8 +77,8 @@ def test_turns_on_different_accelerators_and_on_none_overlap(tmp_path: Path) -> 
         pass
 
 
-def test_a_wait_can_be_ended(tmp_path: Path) -> None:
-    """As by an interrupt of the run."""
+def test_check_ends_the_wait_for_an_accelerator(tmp_path: Path) -> None:
+    """As an interrupt of the run does."""
 
     def interrupted() -> None:
         raise InfrastructureError("interrupted")
@@ -94,8 +92,8 @@ def test_a_wait_can_be_ended(tmp_path: Path) -> None:
         pass
 
 
-def test_a_turn_that_the_disk_refuses_is_infra(tmp_path: Path) -> None:
-    """One line that names the file."""
+def test_unwritable_lock_of_an_accelerator_is_infra(tmp_path: Path) -> None:
+    """The message is one line that names the file."""
     (tmp_path / "turns").write_text("in the way")
     with (
         pytest.raises(InfrastructureError, match=r"gpu\.lock: cannot be locked"),

@@ -1,4 +1,4 @@
-"""Cells: their ids, and that an id says all that a cell is."""
+"""Cells and their ids: an id describes the cell completely."""
 
 from __future__ import annotations
 
@@ -39,22 +39,20 @@ CELLS = st.builds(
 
 
 @given(CELLS)
-def test_an_id_reads_back_as_the_same_cell(cell: Cell) -> None:
-    """The law of ids: parse(format(cell)) == cell."""
+def test_parsed_id_gives_the_same_cell(cell: Cell) -> None:
+    """The law of ids: `parse_cell(cell.id) == cell`."""
     assert parse_cell(cell.id, TABLE) == cell
 
 
 @given(CELLS)
-def test_an_id_is_one_word_that_can_name_a_file(cell: Cell) -> None:
+def test_id_is_a_valid_file_name(cell: Cell) -> None:
     """Ids name tox environments and files: no white space, no slash, ASCII only."""
     assert re.fullmatch(r"[!-.0-~]+", cell.id)
 
 
 @given(CELLS, st.integers(1, 512), st.booleans())
-def test_what_is_installed_depends_on_neither_devices_nor_flags(
-    cell: Cell, devices: int, x64: bool
-) -> None:
-    """Cells that differ in devices, config and flags alone share one environment."""
+def test_devices_and_flags_share_an_environment(cell: Cell, devices: int, x64: bool) -> None:
+    """Cells that differ in devices, config and flags only have one `env_id`."""
     other = Cell(
         release=cell.release,
         python=cell.python,
@@ -81,8 +79,8 @@ def test_what_is_installed_depends_on_neither_devices_nor_flags(
         ({"xla_flags": ("xla_f=true",)}, "jax0.6.0-py311-cpu8-xla.xla_f=true"),
     ],
 )
-def test_an_id_names_only_what_is_not_default(fields: dict[str, Any], expected: str) -> None:
-    """Ids are short: a factor stands for each choice made."""
+def test_id_omits_defaults(fields: dict[str, Any], expected: str) -> None:
+    """A factor for each option that is not the default."""
     assert Cell(release="0.6.0", python="3.11", **fields).id == expected
 
 
@@ -93,8 +91,8 @@ def test_an_id_names_only_what_is_not_default(fields: dict[str, Any], expected: 
         ("1e-05", 1e-05), ("highest", "highest"), ("2x", "2x"), ("", ""), ("1.2.3", "1.2.3"),
     ],
 )  # fmt: skip
-def test_config_reaches_jax_as_what_it_means(text: str, value: object) -> None:
-    """An id is text; jax.config takes booleans, numbers and words."""
+def test_config_values_are_converted_for_jax(text: str, value: object) -> None:
+    """An id is text; jax.config expects booleans, numbers and words."""
     settings = Cell(release="0.6.0", python="3.11", config=(("jax_a", text),)).settings
     assert settings == {"jax_a": value}
     assert type(settings["jax_a"]) is type(value)
@@ -104,16 +102,16 @@ def test_config_reaches_jax_as_what_it_means(text: str, value: object) -> None:
     ("text", "python", "devices"),
     [("jax0.6.0", "3.11", 8), ("jax0.6.0-cpu4", "3.11", 4), ("jax0.11.0-cpu", "3.12", 8)],
 )
-def test_a_short_id_takes_the_release_s_python(
+def test_short_id_has_the_default_python(
     text: str, python: str, devices: int, releases: Releases
 ) -> None:
-    """Python and platform may be left out of an id."""
+    """Python and platform may be omitted from an id."""
     cell = parse_cell(text, releases)
     assert (cell.python, cell.devices) == (python, devices)
 
 
-def test_the_order_things_are_written_in_does_not_matter() -> None:
-    """Equal places are equal cells."""
+def test_cells_are_equal_in_any_order_of_options() -> None:
+    """Pins, config and flags are normalised."""
     one = Cell(release="0.6", python="3.11", pins=("b==1", "A==2"), config=(("b", "1"), ("a", "2")))
     two = Cell(release="0.6", python="3.11", pins=("a==2", "b==1"), config=(("a", "2"), ("b", "1")))
     assert one == two
@@ -142,8 +140,8 @@ def test_the_order_things_are_written_in_does_not_matter() -> None:
         ("0.6.0-cpu8", "expected jaxVERSION-pyXY-cpuN"),
     ],
 )
-def test_a_wrong_id_is_one_clear_error(text: str, message: str, releases: Releases) -> None:
-    """Whatever is wrong with an id, the message names the part."""
+def test_invalid_id_names_the_invalid_factor(text: str, message: str, releases: Releases) -> None:
+    """One usage error, for every kind of mistake."""
     with pytest.raises(UsageError, match=message):
         parse_cell(text, releases)
 
@@ -162,14 +160,14 @@ def test_a_wrong_id_is_one_clear_error(text: str, message: str, releases: Releas
         ({"config": (("a-b", "1"),)}, "config name 'a-b'"),
     ],
 )
-def test_a_cell_that_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None:
-    """Cells are checked when they are made, wherever they come from."""
+def test_invalid_fields_of_a_cell_are_rejected(fields: dict[str, Any], message: str) -> None:
+    """Cells are checked at construction."""
     with pytest.raises(UsageError, match=re.escape(message)):
         Cell(**({"release": "0.6.0", "python": "3.11"} | fields))
 
 
-def test_a_path_cell_is_named_after_its_environment() -> None:
-    """The id of an existing environment holds its folder's name and tells two such apart."""
+def test_path_cell_is_named_after_its_environment() -> None:
+    """The id has the name of the folder, and a digest that distinguishes equal names."""
     one = Cell(release="path:/opt/a/my env/bin/python", python="3.11")
     two = Cell(release="path:/opt/b/my env/bin/python", python="3.11")
     assert re.fullmatch(r"path-my_env-[0-9a-f]{8}-py311-cpu8", one.id)
@@ -177,7 +175,7 @@ def test_a_path_cell_is_named_after_its_environment() -> None:
     assert one.interpreter == Path("/opt/a/my env/bin/python")
 
 
-def test_ids_and_selectors_are_told_apart() -> None:
-    """What starts with jax and a digit is a cell id."""
+def test_ids_are_distinguished_from_selectors() -> None:
+    """A text that begins with `jax` and a digit is an id."""
     assert is_cell_id("jax0.6.0-cpu8")
     assert not any(map(is_cell_id, ["0.6.0", ">=0.6", "latest", "path:/x", "jax"]))

@@ -1,4 +1,4 @@
-"""What environments take of the disk: hard links count once, and belong to whoever has them all."""
+"""Disk usage of environments: hard links count once, and for the folders that have all of them."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def link(source: Path, path: Path) -> None:
     os.link(source, path)
 
 
-def test_what_is_linked_elsewhere_is_not_an_environment_s_own(tmp_path: Path) -> None:
-    """A package cache holds 64 KiB of 72; two names within the folder are still its own."""
+def test_files_linked_from_the_package_cache_are_not_own(tmp_path: Path) -> None:
+    """The package cache has 64 KiB of 72; two names within the folder are its own."""
     cached = file(tmp_path / "packages" / "big", 64)
     link(cached, tmp_path / "one" / "lib" / "big")
     link(file(tmp_path / "one" / "small", 8), tmp_path / "one" / "again")
@@ -61,8 +61,8 @@ def test_what_is_linked_elsewhere_is_not_an_environment_s_own(tmp_path: Path) ->
     assert usage.own == 8 << 10
 
 
-def test_what_environments_share_is_counted_once_and_is_theirs_together(tmp_path: Path) -> None:
-    """Neither alone keeps the file; both do."""
+def test_shared_files_are_freed_only_with_all_environments(tmp_path: Path) -> None:
+    """Removing one of two environments does not free the file."""
     link(file(tmp_path / "one" / "big", 64), tmp_path / "two" / "big")
     file(tmp_path / "two" / "more", 4)
     both = [measure_usage(tmp_path / name) for name in ("one", "two")]
@@ -71,19 +71,19 @@ def test_what_environments_share_is_counted_once_and_is_theirs_together(tmp_path
 
 
 def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
-    """`lib64` of a virtual environment is one."""
+    """`lib64` of a virtual environment is such a link."""
     file(tmp_path / "one" / "lib" / "a", 4)
     (tmp_path / "one" / "lib64").symlink_to("lib")
     assert measure_usage(tmp_path / "one").own == 4 << 10
 
 
-def test_a_folder_that_is_not_there_takes_nothing(tmp_path: Path) -> None:
-    """As the results of a cache that is new."""
+def test_missing_folder_has_no_usage(tmp_path: Path) -> None:
+    """For example the results of a new cache."""
     assert measure_usage(tmp_path / "none").apparent == 0
 
 
-def test_environments_know_their_lock_and_when_they_were_used(tmp_path: Path) -> None:
-    """One without facts is not finished; files that lie beside them are none."""
+def test_listed_environments_have_lock_and_last_use(tmp_path: Path) -> None:
+    """An environment without facts is unfinished; other files are ignored."""
     assert list_environments(tmp_path) == []
     one = environment(tmp_path, "jax0.6.0-py311-abc", lock="hash")
     (tmp_path / "envs" / "jax0.5.3-py311-def").mkdir()
@@ -106,13 +106,13 @@ def test_environments_know_their_lock_and_when_they_were_used(tmp_path: Path) ->
         ("jax0.6.0-py312-gpu", "gpu"),
     ],
 )
-def test_the_kind_of_an_environment_is_in_its_name(env_id: str, kind: str) -> None:
-    """What is installed for a platform."""
+def test_kind_of_an_environment_is_read_from_its_name(env_id: str, kind: str) -> None:
+    """The packages of its platform."""
     assert get_environment_kind(env_id) == kind
 
 
-def test_the_estimate_is_the_largest_known_of_the_kind(tmp_path: Path) -> None:
-    """A guess until there is one; other kinds do not matter."""
+def test_estimate_is_the_largest_environment_of_the_kind(tmp_path: Path) -> None:
+    """A guess until one exists; other kinds do not matter."""
     assert estimate_size(CPU, tmp_path) == 600_000_000
     assert estimate_size(TPU, tmp_path) == 1_300_000_000
     environment(tmp_path, "jax0.5.3-py311-abc", 500)
@@ -121,8 +121,8 @@ def test_the_estimate_is_the_largest_known_of_the_kind(tmp_path: Path) -> None:
     assert (estimate_size(CPU, tmp_path), estimate_size(TPU, tmp_path)) == (500, 3000)
 
 
-def test_too_little_room_is_one_line(tmp_path: Path) -> None:
-    """What is needed, what there is, and what to do."""
+def test_missing_disk_space_is_one_line(tmp_path: Path) -> None:
+    """The needed and the free space, and what to do."""
     environment(tmp_path, "jax0.5.3-py311-abc", 500_000_000)
     assert find_room_problem(CPU, tmp_path, free=500_000_000) == ""
     assert find_room_problem(CPU, tmp_path, free=20_000_000) == (
@@ -132,8 +132,8 @@ def test_too_little_room_is_one_line(tmp_path: Path) -> None:
     )
 
 
-def test_small_numbers_are_in_megabytes() -> None:
-    """A tenth of a gigabyte is where it turns."""
+def test_bytes_are_formatted_in_mb_or_gb() -> None:
+    """GB from a tenth of a gigabyte."""
     assert [format_bytes(n) for n in (0, 99_000_000, 1_234_000_000)] == [
         "0.0 MB",
         "99.0 MB",

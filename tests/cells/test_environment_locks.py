@@ -1,4 +1,4 @@
-"""Who makes an environment is alone at it, also when the run that wanted it was killed."""
+"""Locks on environments, which the child processes of a killed run still hold."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ with lock_creation(pathlib.Path(sys.argv[1])) as held:
 """
 
 
-def test_one_at_a_time(tmp_path: Path) -> None:
-    """Another waits no longer than it is told to."""
+def test_creation_lock_is_exclusive(tmp_path: Path) -> None:
+    """A second process waits no longer than its patience."""
     with (
         lock_creation(tmp_path / "env"),
         pytest.raises(TimeoutError),
@@ -37,8 +37,8 @@ def test_one_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_what_a_killed_run_started_is_waited_for(tmp_path: Path) -> None:
-    """It still writes into the folder."""
+def test_creation_lock_is_held_by_children_of_a_killed_run(tmp_path: Path) -> None:
+    """They still write to the folder."""
     command = [sys.executable, "-c", STARTS_ONE, str(tmp_path / "env")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
         assert killed.stdout is not None
@@ -71,10 +71,10 @@ def disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
 
 
 @pytest.mark.parametrize("used", [True, False])
-def test_an_environment_of_a_read_only_cache_serves(
+def test_environment_of_a_read_only_cache_can_be_held(
     disk: tuple[Path, Callable[[], None]], used: bool
 ) -> None:
-    """Whether it was used while the cache could be written or not, and by several at once."""
+    """Used before or not, and by several processes at once."""
     folder, make_read_only = disk
     env = folder / "env"
     env.mkdir()

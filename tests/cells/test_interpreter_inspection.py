@@ -1,4 +1,4 @@
-"""Files of an environment that are not what was installed there."""
+"""Inspection of interpreters: edited files of an environment, and unusable interpreters."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def environment(folder: Path, package: str = "thing") -> tuple[Path, Path]:
     return folder / "bin" / "python", packages
 
 
-def test_what_was_edited_and_what_is_gone(tmp_path: Path) -> None:
-    """By package; what was added no package knows of."""
+def test_edited_and_removed_files_are_found(tmp_path: Path) -> None:
+    """By package; added files belong to no package."""
     python, packages = environment(tmp_path)
     assert find_edited_files(python) == {}
     (packages / "thing" / "new.py").write_text("")
@@ -51,8 +51,8 @@ def test_what_was_edited_and_what_is_gone(tmp_path: Path) -> None:
     assert find_edited_files(python) == {"thing": ("thing/a.py", "thing/b.py")}
 
 
-def test_a_large_file_is_compared_by_size(tmp_path: Path) -> None:
-    """An edit that keeps the size goes unnoticed there."""
+def test_large_file_is_compared_by_size(tmp_path: Path) -> None:
+    """An edit of it that keeps the size is not noticed."""
     python, packages = environment(tmp_path)
     file = packages / "thing" / "b.py"
     text = file.read_text()
@@ -63,8 +63,8 @@ def test_a_large_file_is_compared_by_size(tmp_path: Path) -> None:
     assert find_edited_files(python, ("other",)) == {}
 
 
-def test_an_edited_jax_is_noted(tmp_path: Path) -> None:
-    """Any other package may be edited without a note."""
+def test_edited_jax_is_described(tmp_path: Path) -> None:
+    """Edits of other packages are not."""
     python, packages = environment(tmp_path / "one", "jax")
     assert describe_edits(python) == ""
     (packages / "jax" / "b.py").write_text("other")
@@ -76,8 +76,8 @@ def test_an_edited_jax_is_noted(tmp_path: Path) -> None:
     assert describe_edits(other) == ""
 
 
-def test_what_is_no_interpreter_is_said(tmp_path: Path) -> None:
-    """One that is not there, and one that says something else."""
+def test_unusable_interpreter_is_infra(tmp_path: Path) -> None:
+    """A missing one, and one that prints something else."""
     with pytest.raises(InfrastructureError, match="does not run"):
         find_edited_files(tmp_path / "python")
     silent = tmp_path / "silent"

@@ -1,4 +1,4 @@
-"""Finding interpreters: order, dead shims, and the words when there is none."""
+"""Search for interpreters: order, dead shims, downloads, and the message if none is found."""
 
 from __future__ import annotations
 
@@ -62,37 +62,37 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_running_interpreter_comes_first() -> None:
-    """The base of the running interpreter, not the environment it may run in."""
+def test_running_interpreter_comes_first() -> None:
+    """The base of the running interpreter, not its virtual environment."""
     found = find_interpreter(HERE)
     assert found == Path(getattr(sys, "_base_executable", sys.executable))
 
 
-def test_the_base_of_an_environment_is_found(tmp_path: Path) -> None:
-    """Asked through a virtual environment, an interpreter names the one it is made from."""
+def test_base_of_a_virtual_environment_is_returned(tmp_path: Path) -> None:
+    """The interpreter of an environment reports its base."""
     venv.create(tmp_path / "env", with_pip=False, symlinks=True)
     found = inspect_interpreter(tmp_path / "env" / "bin" / "python")
     assert not Path(found.base).is_relative_to(tmp_path)
 
 
-def test_pyenv_gives_its_newest_patch(world: Path) -> None:
-    """Of 3.9.2 and 3.9.10 the latter; 3.9-dev and pypy are not looked at."""
+def test_newest_patch_of_pyenv_is_returned(world: Path) -> None:
+    """3.9.10 is newer than 3.9.2; 3.9-dev and pypy are ignored."""
     for name in ("3.9.2", "3.9.10", "pypy3.9-7.3", "3.9-dev"):
         python = world / "pyenv" / "versions" / name / "bin" / "python"
         make_python(python, answer(name, python))
     assert find_interpreter("3.9") == world / "pyenv/versions/3.9.10/bin/python"
 
 
-def test_a_dead_shim_is_passed_over(world: Path) -> None:
-    """What does not run is not trusted; the next candidate is."""
+def test_dead_shim_is_skipped(world: Path) -> None:
+    """A candidate that does not run is rejected, and the next one is tried."""
     make_python(world / "pyenv/versions/3.9.1/bin/python", "echo not installed >&2; exit 127")
     alive = make_python(world / "bin" / "python3.9", answer("3.9.4", world / "base"))
     assert alive.exists()
     assert find_interpreter("3.9") == world / "base"
 
 
-def test_the_message_says_what_was_tried_and_why_it_does_not_do(world: Path) -> None:
-    """Every candidate with its reason, and what to do."""
+def test_message_lists_rejected_candidates(world: Path) -> None:
+    """Each candidate with the reason, and what to do."""
     versions = world / "pyenv" / "versions"
     make_python(versions / "3.9.1/bin/python", "echo pyenv: python: not found >&2; exit 127")
     make_python(versions / "3.9.2/bin/python", answer("3.8.5", world))
@@ -117,8 +117,8 @@ def test_the_message_says_what_was_tried_and_why_it_does_not_do(world: Path) -> 
         assert part in message
 
 
-def test_nothing_at_all_is_said_too(world: Path) -> None:
-    """Without any candidate the message says so."""
+def test_message_without_any_candidate(world: Path) -> None:
+    """It reports that there was no candidate."""
     with pytest.raises(MissingInterpreterError, match="no candidate found"):
         find_interpreter("3.9", download=False)
 
@@ -189,8 +189,8 @@ def bare(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return world
 
 
-def test_uv_provides_a_missing_python(bare: Path, mirror: list[str]) -> None:
-    """It comes from the mirror that the environment names, once for all that ask; it runs."""
+def test_uv_downloads_a_missing_python(bare: Path, mirror: list[str]) -> None:
+    """From the configured mirror, once for all callers."""
     with ThreadPoolExecutor(4) as pool:
         (found,) = set(pool.map(find_interpreter, [HERE] * 4))
     assert found.resolve().is_relative_to(bare / "pythons")
@@ -202,10 +202,10 @@ def test_uv_provides_a_missing_python(bare: Path, mirror: list[str]) -> None:
 
 
 @pytest.mark.parametrize("said", ["0", "false", "Never"])
-def test_a_download_can_be_forbidden(
+def test_download_can_be_forbidden(
     bare: Path, mirror: list[str], monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    """By the variable for all, and by those who only look."""
+    """By the environment variable, and by an argument."""
     with pytest.raises(MissingInterpreterError):
         find_interpreter(HERE, download=False)
     monkeypatch.setenv("CONFORMANCE_PYTHON_DOWNLOADS", said)
@@ -215,10 +215,10 @@ def test_a_download_can_be_forbidden(
     assert not (bare / "pythons").exists()
 
 
-def test_without_a_network_there_are_three_ways(
+def test_failed_download_is_reported_once_with_three_remedies(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In seconds, in one line, and only once: how uv failed, and how to get the Python."""
+    """In seconds and in one line: why uv failed, and how to get the Python."""
     monkeypatch.delenv("UV_PYTHON_DOWNLOADS_JSON_URL", raising=False)
     monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", "http://127.0.0.1:9")
     begun = time.monotonic()
@@ -238,8 +238,8 @@ def test_without_a_network_there_are_three_ways(
     ), message
 
 
-def test_pyenv_is_found_without_its_variable(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its folder is in the home folder, unless the variable says otherwise."""
+def test_pyenv_is_found_without_pyenv_root(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the home folder, unless the variable is set."""
     monkeypatch.delenv("PYENV_ROOT")
     monkeypatch.setenv("HOME", str(world))
     python = world / ".pyenv" / "versions" / "3.9.2" / "bin" / "python"
@@ -247,18 +247,16 @@ def test_pyenv_is_found_without_its_variable(world: Path, monkeypatch: pytest.Mo
     assert find_interpreter("3.9") == python
 
 
-def test_an_interpreter_that_hangs_is_given_up(
-    world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A candidate has a few seconds to answer."""
+def test_hanging_interpreter_is_rejected(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate must answer within a time limit."""
     monkeypatch.setattr("conformance.cells.interpreter_inspection.TIMEOUT", 0.05)
     hung = make_python(world / "bin" / "python3.9", "exec /bin/sleep 5")
     with pytest.raises(InfrastructureError, match="no answer within"):
         inspect_interpreter(hung)
 
 
-def test_an_environment_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    """The path is named; a name that is too long for a file is no traceback."""
+def test_missing_path_interpreter_is_a_usage_error(tmp_path: Path) -> None:
+    """The path is named, also one that is too long for a file name."""
     for name in ("nowhere", "n" * 5000, "null\0byte"):
         with pytest.raises(UsageError, match="no such file, expected the python of an environ"):
             inspect_path_environment(tmp_path / name)

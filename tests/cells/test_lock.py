@@ -14,8 +14,8 @@ WHOLE = FILE.read_text()
 
 
 @pytest.mark.parametrize("file", sorted(FILE.parent.glob("*.txt")), ids=lambda file: file.stem)
-def test_every_committed_lock_is_whole(file: Path) -> None:
-    """None is refused."""
+def test_committed_locks_are_valid(file: Path) -> None:
+    """Every lock of the matrix folder can be read."""
     assert read_lock(file) is not None
 
 
@@ -32,8 +32,8 @@ def test_every_committed_lock_is_whole(file: Path) -> None:
         ("\0", "expected '# jax-conformance lock 1'"),
     ],
 )  # fmt: skip
-def test_a_damaged_lock_is_one_error(tmp_path: Path, text: str, said: str) -> None:
-    """It names the file, what is wrong and what to do."""
+def test_damaged_lock_is_infra(tmp_path: Path, text: str, said: str) -> None:
+    """The message names the file, the damage and the remedy."""
     file = tmp_path / "lock.txt"
     file.write_text(text)
     with pytest.raises(InfrastructureError) as error:
@@ -79,8 +79,8 @@ version = "0.5.1"
         ("pylock.toml", TABLES.replace("[[package]]", "[[packages]]"), {}),
     ],
 )
-def test_what_is_pinned(tmp_path: Path, name: str, text: str, more: dict[str, str]) -> None:
-    """Exact versions by normalised name; the rest is passed over."""
+def test_foreign_pins_are_read(tmp_path: Path, name: str, text: str, more: dict[str, str]) -> None:
+    """Exact versions by normalised name; other lines are ignored."""
     file = tmp_path / name
     file.write_text(text)
     assert read_foreign_pins(file) == {"jax": "0.6.2", "ml-dtypes": "0.5.1", **more}
@@ -95,8 +95,10 @@ def test_what_is_pinned(tmp_path: Path, name: str, text: str, more: dict[str, st
         ("requirements.txt", b"\xff\xfe", "cannot be read: no text; expected a lock"),
     ],
 )
-def test_what_is_no_lock(tmp_path: Path, name: str, content: bytes, said: str) -> None:
-    """One error that names the file."""
+def test_invalid_foreign_lock_is_a_usage_error(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    """The message names the file."""
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(UsageError, match=said) as refused:

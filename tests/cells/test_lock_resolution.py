@@ -1,4 +1,4 @@
-"""Locks: resolved as of a date, found where they are, and refused when they are not ours."""
+"""Locks: resolved as of a date, and found in matrix folders and in the cache."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def upstream(index: FakeIndex) -> FakeIndex:
     return index
 
 
-def test_an_era_lock_knows_nothing_of_the_future(
+def test_era_lock_ignores_later_uploads(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """Dependencies are as of the day after the release; hashes are there, URLs are not."""
+    """Dependencies as of the day after the release, with hashes and without URLs."""
     lock = resolve_lock(CELL, releases, work=tmp_path)
     assert lock.pins == {"flax": "0.1.0", "jax": "0.6.0", "jaxlib": "0.6.0", "numpy": "2.1.0"}
     assert lock.headers["exclude-newer"] == "2025-02-02T00:00:00Z"
@@ -65,7 +65,7 @@ def test_an_era_lock_knows_nothing_of_the_future(
     assert "://" not in lock.text
 
 
-def test_a_latest_lock_takes_the_newest(
+def test_latest_lock_has_the_newest_dependencies(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
     """`latest` is what the release admits today."""
@@ -73,26 +73,28 @@ def test_a_latest_lock_takes_the_newest(
     assert lock.pins["numpy"] == "2.2.0"
 
 
-def test_pins_win(releases: Releases, upstream: FakeIndex, tmp_path: Path) -> None:
-    """A cell's pins hold, those of further packages too."""
+def test_pins_override_other_requirements(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """The pins of a cell apply, also those of additional packages."""
     cell = replace(CELL, pins=("numpy==2.0.0", "flax==0.1.0"))
     lock = resolve_lock(cell, releases, work=tmp_path)
     assert lock.pins["numpy"] == "2.0.0"
     assert lock.headers["environment"] == "jax0.6.0-py311-flax0.1.0-numpy2.0.0"
 
 
-def test_a_pin_may_be_newer_than_the_era(
+def test_pin_may_be_newer_than_the_era(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """What is pinned is meant; only what is not pinned is as of the release's date."""
+    """Only packages that are not pinned are as of the release date."""
     lock = resolve_lock(replace(CELL, pins=("numpy==2.2.0",)), releases, work=tmp_path)
     assert lock.pins["numpy"] == "2.2.0"
 
 
-def test_a_package_the_resolver_refuses_is_left_out_with_the_reason(
+def test_conflicting_package_is_left_out_with_the_reason(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """The release comes first: flax that wants another jax is left out, and the lock says why."""
+    """A flax that requires another jax is left out, and the lock has the reason."""
     upstream.projects["flax"].clear()
     upstream.add("flax", "0.2.0", requires="jax>=0.7")
     lock = resolve_lock(CELL, releases, work=tmp_path)
@@ -100,10 +102,10 @@ def test_a_package_the_resolver_refuses_is_left_out_with_the_reason(
     assert re.search(r"^# without flax: .*jax>=0\.7", lock.text, re.MULTILINE)
 
 
-def test_a_host_without_wheels_is_not_listed(
+def test_host_without_wheels_is_not_listed(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """A lock says which hosts it serves; the others are refused by name."""
+    """A lock lists its hosts; any other host is refused."""
     upstream.projects["jaxlib"].clear()
     upstream.add("jaxlib", "0.6.0", tag="cp311-cp311-manylinux2014_x86_64")
     upstream.add("jaxlib", "0.6.0", tag="cp311-cp311-macosx_11_0_arm64")
@@ -112,8 +114,8 @@ def test_a_host_without_wheels_is_not_listed(
     assert lock.text.count("--hash") == len(lock.pins) + 1
 
 
-def test_an_unsupported_host_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says which host this is and which there are wheels for."""
+def test_unsupported_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names this host and the supported ones."""
     monkeypatch.setattr(lock_module, "get_host", lambda: "linux-riscv64")
     lock = read_lock(MATRICES / "locks" / "jax0.6.0-py311.txt")
     assert lock is not None
@@ -121,25 +123,25 @@ def test_an_unsupported_host_is_refused_by_name(monkeypatch: pytest.MonkeyPatch)
         check_host(lock)
 
 
-def test_pins_that_cannot_be_are_a_usage_error(
+def test_conflicting_pins_are_a_usage_error(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """The resolver's refusal is the user's to mend, and names the cell."""
+    """The message names the cell."""
     cell = replace(CELL, pins=("numpy==1.0",))
     with pytest.raises(UsageError, match=r"numpy1.0: no environment satisfies it.*numpy==1.0"):
         resolve_lock(cell, releases, work=tmp_path)
 
 
-def test_a_python_that_does_not_fit_is_a_usage_error(releases: Releases, tmp_path: Path) -> None:
-    """Said before anything is resolved."""
+def test_python_without_wheels_is_a_usage_error(releases: Releases, tmp_path: Path) -> None:
+    """Reported before anything is resolved."""
     with pytest.raises(UsageError, match=r"on python 3.13; expected one of 3.11, 3.12"):
         resolve_lock(replace(CELL, python="3.13"), releases, work=tmp_path)
 
 
-def test_an_unreachable_index_is_infrastructure(
+def test_unreachable_index_is_infra(
     releases: Releases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No network is no verdict; the message keeps secrets."""
+    """The message contains no secret."""
     monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:secret@127.0.0.1:9/index/")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
@@ -149,8 +151,8 @@ def test_an_unreachable_index_is_infrastructure(
     assert "secret" not in str(caught.value)
 
 
-def test_a_lock_is_resolved_once(releases: Releases, upstream: FakeIndex, tmp_path: Path) -> None:
-    """What was resolved is kept in the cache, and found there without asking the index."""
+def test_lock_is_resolved_once(releases: Releases, upstream: FakeIndex, tmp_path: Path) -> None:
+    """Then it is read from the cache, without a request to the index."""
     first = find_lock(CELL, releases, folders=[], cache=tmp_path)
     upstream.projects.clear()
     second = find_lock(CELL, releases, folders=[], cache=tmp_path)
@@ -158,10 +160,10 @@ def test_a_lock_is_resolved_once(releases: Releases, upstream: FakeIndex, tmp_pa
     assert second.path == tmp_path / "locks" / "jax0.6.0-py311.txt"
 
 
-def test_a_latest_lock_of_another_day_is_resolved_anew(
+def test_cached_latest_lock_is_valid_for_a_day(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """`latest` in the cache holds for a day; a committed one is frozen on purpose."""
+    """A committed `latest` lock stays valid."""
     cell = replace(CELL, deps="latest")
     lock = find_lock(cell, releases, folders=[], cache=tmp_path)
     old = re.sub(r"exclude-newer: \S+", "exclude-newer: 2025-03-01T00:00:00Z", lock.text)
@@ -171,23 +173,23 @@ def test_a_latest_lock_of_another_day_is_resolved_anew(
     assert find_lock(cell, releases, folders=[tmp_path / "matrix"], cache=tmp_path).text == old
 
 
-def test_a_committed_lock_comes_first(real_releases: Releases, tmp_path: Path) -> None:
-    """No index is asked for a release whose lock is committed."""
+def test_committed_lock_comes_first(real_releases: Releases, tmp_path: Path) -> None:
+    """No request to the index for a release with a committed lock."""
     lock = find_lock(CELL, real_releases, folders=[MATRICES], cache=tmp_path)
     assert lock.path == MATRICES / "locks" / "jax0.6.0-py311.txt"
 
 
-def test_a_lock_for_other_packages_does_not_answer(
+def test_committed_lock_for_other_packages_is_passed_over(
     real_releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """Ask for another package and the committed lock is passed over."""
+    """If another additional package is requested."""
     more = replace(real_releases, packages=("flax", "numpy"))
     lock = find_lock(CELL, more, folders=[MATRICES], cache=tmp_path)
     assert lock.path.is_relative_to(tmp_path)
 
 
 def test_every_release_has_a_committed_lock(real_releases: Releases, tmp_path: Path) -> None:
-    """All releases, on their own Python, with flax, hashed, and with no URL."""
+    """All releases, on their default Python, with flax, with hashes and without URLs."""
     for row in real_releases.rows:
         cell = Cell(release=row.version, python=real_releases.find_python(row.version))
         lock = find_lock(cell, real_releases, folders=[MATRICES], cache=tmp_path)
@@ -203,10 +205,10 @@ def test_every_release_has_a_committed_lock(real_releases: Releases, tmp_path: P
     ("platform", "wheel", "first"),
     [("tpu:v5e:2x2", "libtpu", "0.4.35"), ("cuda:h100:1x1x4", "jax-cuda12-pjrt", "0.4.30")],
 )
-def test_every_release_that_can_has_a_committed_platform_lock(
+def test_compile_only_releases_have_committed_locks(
     platform: str, wheel: str, first: str, real_releases: Releases, tmp_path: Path
 ) -> None:
-    """With flax, the jaxlib of the release, the platform's plugin, and no checkpoints."""
+    """With flax, the jaxlib of the release and the plugin, without checkpoint packages."""
     for row in real_releases.rows[real_releases.versions.index(first) :]:
         python = real_releases.find_python(row.version)
         cell = Cell(release=row.version, python=python, platform=platform)
@@ -217,10 +219,10 @@ def test_every_release_that_can_has_a_committed_platform_lock(
         assert not {"orbax-checkpoint", "tensorstore", "libtpu-nightly"} & lock.pins.keys()
 
 
-def test_a_platform_cell_leaves_out_what_only_stores_checkpoints(
+def test_compile_only_cell_has_no_checkpoint_packages(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """Unless it is pinned; a CPU cell has what flax asks for."""
+    """Unless they are pinned; a CPU cell has them."""
     upstream.projects["flax"].clear()
     upstream.add("flax", "0.1.0", requires="tensorstore")
     upstream.add("tensorstore", "0.1.0")
@@ -239,45 +241,45 @@ def test_a_platform_cell_leaves_out_what_only_stores_checkpoints(
     assert "tensorstore" in resolve_lock(CELL, releases, work=tmp_path).pins
 
 
-def test_a_release_without_libtpu_is_refused(
+def test_release_without_libtpu_is_refused(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """One line that says what it asks for, not the resolver's proof."""
+    """One line with the requirement, without the proof of the resolver."""
     cell = replace(CELL, platform="tpu:v5e:2x2", devices=0)
     said = r"^jax0.6.0-py311-tpu.v5e.2x2: jax 0.6.0 requires libtpu-nightly, which no package index"
     with pytest.raises(UsageError, match=said):
         resolve_lock(cell, releases, work=tmp_path)
 
 
-def test_rocm_is_refused_by_name(releases: Releases, tmp_path: Path) -> None:
-    """For every release, before any lock is looked for."""
+def test_rocm_cell_has_no_lock(releases: Releases, tmp_path: Path) -> None:
+    """For every release, before a lock is looked up."""
     cell = replace(CELL, platform="rocm:mi300x:1x1x4", devices=0)
     with pytest.raises(UsageError, match=r"rocm.mi300x.1x1x4: no release compiles for ROCm"):
         find_lock(cell, releases, folders=[MATRICES], cache=tmp_path)
 
 
-def test_a_refusal_tells_the_cause_without_the_proof(
+def test_refusal_has_only_the_premises(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """The premises of the resolver; what it concludes from them says nothing new."""
+    """The conclusions of the resolver add nothing."""
     with pytest.raises(UsageError) as caught:
         resolve_lock(replace(CELL, pins=("numpy==1.0",)), releases, work=tmp_path)
     assert "there is no version of numpy==1.0" in str(caught.value)
     assert "conclude" not in str(caught.value)
 
 
-def test_a_file_that_is_no_lock_is_refused(tmp_path: Path, releases: Releases) -> None:
-    """A lock of another format is named, with got and expected."""
+def test_lock_of_another_format_is_rejected(tmp_path: Path, releases: Releases) -> None:
+    """The message names the file, with the found and the expected header."""
     (tmp_path / "locks").mkdir()
     (tmp_path / "locks" / "jax0.6.0-py311.txt").write_text("jax==0.6.0\n")
     with pytest.raises(InfrastructureError, match=r"got 'jax==0.6.0', expected '# jax-conformance"):
         find_lock(CELL, releases, folders=[tmp_path], cache=tmp_path)
 
 
-def test_a_path_cell_is_locked_to_what_is_installed(
+def test_lock_of_a_path_cell_lists_its_packages(
     releases: Releases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An existing environment has a lock too: the list of its packages."""
+    """An existing environment has a lock, too."""
     found = PathEnvironment(
         interpreter=Path(sys.executable), version="3.11.9", packages={"jax": "0.7.0.dev1"}
     )
@@ -291,8 +293,8 @@ def test_a_path_cell_is_locked_to_what_is_installed(
         find_lock(replace(cell, python="3.12"), releases, folders=[], cache=tmp_path)
 
 
-def test_this_host_has_a_name() -> None:
-    """`system-machine`, as the header of locks spells it."""
+def test_host_is_system_and_machine() -> None:
+    """As in the headers of locks."""
     assert re.fullmatch(r"(linux|macos)-(x86_64|aarch64|arm64)", get_host())
 
 
@@ -324,10 +326,10 @@ def night_cell(releases: Releases, **more: Any) -> Cell:
     return Cell(release=NIGHT, python=releases.find_python(NIGHT), **more)
 
 
-def test_a_nightly_comes_from_its_index_and_nothing_else_does(
+def test_only_nightlies_come_from_the_nightly_index(
     night: Releases, upstream: FakeIndex, nightly: FakeIndex, tmp_path: Path
 ) -> None:
-    """Neither a NumPy that lies among nightlies, nor a jax of that name elsewhere."""
+    """Neither a NumPy of that index, nor a jax of that version from another."""
     lock = find_lock(night_cell(night), night, folders=[], cache=tmp_path)
     assert lock.pins == {"flax": "0.1.0", "jax": NIGHT, "jaxlib": NIGHT, "numpy": "2.3.0"}
     for name in ("jax", "jaxlib"):
@@ -340,30 +342,30 @@ def test_a_nightly_comes_from_its_index_and_nothing_else_does(
     assert "/index/numpy/" not in nightly.requests
 
 
-def test_a_nightly_is_no_reason_for_other_pre_releases(
+def test_other_pre_releases_are_not_installed_with_a_nightly(
     night: Releases, upstream: FakeIndex, nightly: FakeIndex, tmp_path: Path
 ) -> None:
-    """Though a package asks for one of the family in words that only a nightly satisfies."""
+    """Even if a package requires a version that only a nightly satisfies."""
     upstream.add("flax", "0.2.0", requires="jax>=0.8.3.dev0", day="2025-11-19")
     upstream.add("flax", "0.9.0.dev1", day="2025-11-19")
     lock = resolve_lock(night_cell(night), night, work=tmp_path)
     assert lock.pins["flax"] == "0.2.0"
 
 
-def test_a_nightly_that_goes_with_a_release(
+def test_nightly_with_a_released_jaxlib(
     night: Releases, upstream: FakeIndex, nightly: FakeIndex, tmp_path: Path
 ) -> None:
-    """Takes that from where releases are."""
+    """The jaxlib comes from the package index."""
     nightly.projects.pop("jaxlib")
     lock = resolve_lock(night_cell(night), night, work=tmp_path)
     assert (lock.pins["jax"], lock.pins["jaxlib"]) == (NIGHT, "0.6.0")
     assert lock.nightlies == ("jax",)
 
 
-def test_a_release_with_the_jaxlib_of_a_night(
+def test_release_with_a_pinned_nightly_jaxlib(
     night: Releases, nightly: FakeIndex, tmp_path: Path
 ) -> None:
-    """As a pin."""
+    """The nightly comes from its index."""
     cell = replace(CELL, pins=(f"jaxlib=={NIGHT}",))
     lock = resolve_lock(cell, night, work=tmp_path)
     assert (lock.pins["jax"], lock.pins["jaxlib"]) == ("0.6.0", NIGHT)
@@ -389,19 +391,19 @@ def plugins(upstream: FakeIndex, nightly: FakeIndex) -> None:
         ("gpu", {"jax-cuda12-plugin": NIGHT, "jax-cuda12-pjrt": NIGHT}),
     ],
 )
-def test_what_a_platform_needs_of_a_night(
+def test_platform_requirements_of_a_nightly(
     night: Releases, tmp_path: Path, platform: str, expected: dict[str, str]
 ) -> None:
-    """Its plugins of that night; of libtpu, which has other numbers, the newest of then."""
+    """Plugins of the same date; the newest libtpu of that date."""
     lock = resolve_lock(night_cell(night, platform=platform), night, work=tmp_path)
     assert set(lock.nightlies) == {"jax", "jaxlib", *expected}
     assert expected.items() <= lock.pins.items()
 
 
-def test_a_night_that_was_locked_stays_so(
+def test_locked_nightly_stays_usable(
     night: Releases, nightly: FakeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When its wheels are gone, the index does not answer, or none is configured any more."""
+    """If its wheels are deleted, or the index does not answer or is not configured."""
     cell = night_cell(night)
     lock = find_lock(cell, night, folders=[], cache=tmp_path)
     nightly.projects["jax"].pop()
@@ -420,10 +422,10 @@ def test_a_night_that_was_locked_stays_so(
         )
 
 
-def test_a_night_that_vanished_has_no_lock(
+def test_nightly_that_vanishes_before_resolution_has_no_lock(
     night: Releases, nightly: FakeIndex, tmp_path: Path
 ) -> None:
-    """Between the look at its index and the resolution."""
+    """Between the lookup in the index and the resolution."""
     cell = night_cell(night)
     night.get(NIGHT)
     nightly.projects["jax"].clear()

@@ -1,4 +1,4 @@
-"""Matrix files: their cells and exclusions, and what a wrong one says."""
+"""Matrix files: their cells, exclusions and errors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def load(text: str, folder: Path, releases: Releases) -> Matrix:
     return load_matrix("mine", [folder], releases)
 
 
-def test_axes_make_a_product_in_release_order(tmp_path: Path, releases: Releases) -> None:
-    """Every combination once, oldest release first, whatever the order of the selectors."""
+def test_cells_are_the_product_of_the_axes(tmp_path: Path, releases: Releases) -> None:
+    """Each combination once, oldest release first, in any order of the selectors."""
     matrix = load(
         '[matrix]\naxes = {jax = ["0.8.3", "<=0.6.0", "0.8.3"], devices = [4, 8]}',
         tmp_path,
@@ -39,8 +39,8 @@ def test_axes_make_a_product_in_release_order(tmp_path: Path, releases: Releases
     ]
 
 
-def test_every_axis_reaches_the_cell(tmp_path: Path, releases: Releases) -> None:
-    """One value may stand without its list; config values become text."""
+def test_every_axis_sets_a_field_of_the_cell(tmp_path: Path, releases: Releases) -> None:
+    """A single value needs no list; config values become text."""
     matrix = load(
         """
 [matrix.axes]
@@ -63,7 +63,7 @@ xla_flags = ["--xla_a=1", "--xla_b=2"]
 
 
 def test_excluded_cells_keep_their_reason(tmp_path: Path, releases: Releases) -> None:
-    """A cell is left out when every axis of an exclusion matches; include adds it again."""
+    """A cell is excluded if every axis of a rule matches; `include` adds it again."""
     matrix = load(
         """
 [matrix]
@@ -84,8 +84,8 @@ include = [{jax = "0.6.0", x64 = true, devices = 2}]
     assert matrix.cells[-1].id == "jax0.6.0-py311-cpu2-x64"
 
 
-def test_a_python_without_wheels_is_an_exclusion(tmp_path: Path, releases: Releases) -> None:
-    """Combinations that cannot be installed are said, not dropped."""
+def test_python_without_wheels_is_an_exclusion(tmp_path: Path, releases: Releases) -> None:
+    """Cells that cannot be installed are reported, not dropped."""
     matrix = load(
         '[matrix]\naxes = {jax = ["0.8.3", "0.11.0"], python = ["3.11", "3.13"]}',
         tmp_path,
@@ -132,23 +132,23 @@ def test_a_python_without_wheels_is_an_exclusion(tmp_path: Path, releases: Relea
         ),
     ],
 )
-def test_a_wrong_file_names_file_and_key(
+def test_invalid_matrix_file_names_file_and_key(
     text: str, message: str, tmp_path: Path, releases: Releases
 ) -> None:
-    """File and key, got, expected: whatever is wrong."""
+    """With the found and the expected value."""
     with pytest.raises(UsageError, match=re.escape(message)) as caught:
         load(text, tmp_path, releases)
     assert str(tmp_path / "mine.toml") in str(caught.value)
 
 
-def test_an_unknown_matrix_says_which_there_are(releases: Releases) -> None:
-    """Did you mean, and the names."""
+def test_unknown_matrix_lists_the_known_ones(releases: Releases) -> None:
+    """With a suggestion for a misspelled name."""
     with pytest.raises(UsageError, match=r"'smoky' \(did you mean 'smoke'\?\); .*releases, smoke"):
         load_matrix("smoky", [MATRICES], releases)
 
 
-def test_a_matrix_file_is_found_by_its_path(tmp_path: Path, releases: Releases) -> None:
-    """A path names a file, and a missing one is said to be missing."""
+def test_matrix_file_is_found_by_its_path(tmp_path: Path, releases: Releases) -> None:
+    """A missing file is reported as such."""
     (tmp_path / "own.toml").write_text('[matrix]\naxes = {jax = "0.6.0"}')
     assert load_matrix(str(tmp_path / "own.toml"), [], releases).name == "own"
     with pytest.raises(UsageError, match="no such file"):
@@ -163,8 +163,8 @@ def test_the_committed_matrices_load(real_releases: Releases) -> None:
     assert [cell.release for cell in whole.cells] == list(real_releases.versions)
 
 
-def test_the_named_matrices_vary_what_they_are_named_for(real_releases: Releases) -> None:
-    """Every axis has a matrix, and no cell has the id of another."""
+def test_named_matrices_cover_every_axis(real_releases: Releases) -> None:
+    """And no two cells have the same id."""
     found = {
         name: load_matrix(name, [MATRICES], real_releases) for name in list_matrices([MATRICES])
     }

@@ -1,4 +1,4 @@
-"""Which night a version is of, and which nightly a selector names."""
+"""Nightlies: their dates and selectors, and cells whose index does not answer."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def known() -> Releases:
 
 
 @given(day=st.dates(date(1000, 1, 1)), local=st.sampled_from(["", "+g123"]))
-def test_a_nightly_says_its_day(day: date, local: str) -> None:
-    """In its version, whatever stands around it."""
+def test_date_of_a_nightly_is_in_its_version(day: date, local: str) -> None:
+    """Whatever the rest of the version is."""
     assert parse_night(Version(f"0.8.3.dev{day:%Y%m%d}{local}")) == day
 
 
 @pytest.mark.parametrize("version", ["0.8.3", "0.8.3.dev1", "0.8.3.dev20251341", "0.8.3rc1"])
-def test_what_is_no_nightly_has_no_day(version: str) -> None:
-    """Though it may be a development version."""
+def test_other_versions_have_no_date(version: str) -> None:
+    """Development versions without a date included."""
     assert parse_night(Version(version)) is None
 
 
@@ -81,8 +81,8 @@ def test_what_is_no_nightly_has_no_day(version: str) -> None:
         ("0.8.3.dev20251118", "0.8.3.dev20251118"),
     ],
 )
-def test_a_selector_names_a_night(selector: str, expected: str, known: Releases) -> None:
-    """Counting back from the newest, nights that cannot be installed do not count."""
+def test_selector_resolves_to_a_nightly(selector: str, expected: str, known: Releases) -> None:
+    """Nightlies that cannot be installed do not count."""
     assert resolve_selector(selector, known) == (expected,)
 
 
@@ -99,21 +99,23 @@ def test_a_selector_names_a_night(selector: str, expected: str, known: Releases)
         ("0.8.3.dev20251120", "no such nightly"),
     ],
 )
-def test_a_selector_that_names_no_night(selector: str, message: str, known: Releases) -> None:
-    """Says what there is."""
+def test_selector_without_a_nightly_lists_near_ones(
+    selector: str, message: str, known: Releases
+) -> None:
+    """The message suggests existing selectors."""
     with pytest.raises(UsageError, match=message):
         resolve_selector(selector, known)
 
 
-def test_nights_of_a_range(known: Releases) -> None:
-    """Those that can be installed, and why the others cannot."""
+def test_nightlies_of_a_range(known: Releases) -> None:
+    """Those that can be installed, and the reasons why others cannot."""
     found, refused = find_nights(Version("0.8.2"), Version("0.8.3.dev20251121"), known.nightlies)
     assert found == ["0.8.3.dev20251118", "0.8.3.dev20251121"]
     assert refused == {Index.broken: f"jax {Index.broken}: cannot be installed"}
 
 
-def test_a_specifier_is_of_releases_yet_matches_a_night(known: Releases) -> None:
-    """So that it narrows a matrix with a nightly in it, as the release to come."""
+def test_specifier_resolves_to_releases_but_matches_nightlies(known: Releases) -> None:
+    """So that it filters a matrix that has nightlies."""
     assert resolve_selector(">=0.8.2", known) == ("0.8.2",)
     assert matches_selector(">=0.8.3", "0.8.3.dev20251118", known)
     assert not matches_selector("<0.8.3", "0.8.3.dev20251118", known)
@@ -122,28 +124,28 @@ def test_a_specifier_is_of_releases_yet_matches_a_night(known: Releases) -> None
     assert not matches_selector("latest", "0.8.3.dev20251121", known)
 
 
-def test_a_release_matches_nightly_without_an_index_being_asked() -> None:
-    """It is none."""
+def test_release_never_matches_a_nightly_selector() -> None:
+    """No index is read for it."""
     assert not matches_selector("nightly", "0.8.2", table("0.8.2"))
 
 
-def test_cells_of_a_night(known: Releases) -> None:
-    """Named like those of releases."""
+def test_cells_of_a_nightly(known: Releases) -> None:
+    """Their ids are like those of releases."""
     (cell,) = select_cells("nightly:2025-11-18@tpu:v5e:2x2", known)
     assert cell.id == "jax0.8.3.dev20251118-py311-tpu.v5e.2x2"
     assert parse_cell("jax0.8.3.dev20251118-cpu4", known).id == "jax0.8.3.dev20251118-py311-cpu4"
 
 
-def test_a_matrix_may_name_nightlies(known: Releases, tmp_path: Path) -> None:
-    """Newer than the releases, older nights first."""
+def test_matrix_may_have_nightlies(known: Releases, tmp_path: Path) -> None:
+    """They come after the releases, the older ones first."""
     axes = '{ jax = ["nightly", "nightly-1", "latest"], platform = ["cpu"] }'
     (tmp_path / "nightly.toml").write_text(f"[matrix]\naxes = {axes}\n")
     cells = load_matrix("nightly", [tmp_path], known).cells
     assert [cell.release for cell in cells] == ["0.8.2", NIGHTS[1], NIGHTS[3]]
 
 
-def test_the_full_id_of_a_night_reads_without_an_index() -> None:
-    """A record of it may be older than what the index keeps."""
+def test_full_id_of_a_nightly_is_parsed_without_an_index() -> None:
+    """A record may be older than the nightlies in the index."""
     text = "jax0.8.3.dev20240101-py312-cpu8"
     assert parse_cell(text, table("0.8.2")).id == text
     with pytest.raises(InfrastructureError, match="no nightly index is configured"):
@@ -164,14 +166,14 @@ def silent() -> Releases:
     return replace(table("0.8.2", "0.11.0"), find_nightlies=Silent)
 
 
-def test_an_index_that_does_not_answer_is_not_taken_for_no_night() -> None:
-    """What it raises comes through."""
+def test_error_of_the_nightly_index_is_raised() -> None:
+    """It does not look like a missing nightly."""
     with pytest.raises(InfrastructureError, match="refused"):
         resolve_nightly("nightly", Silent())
 
 
-def test_nights_of_which_none_can_be_installed_are_a_fault_of_the_index() -> None:
-    """Not of who asks for the newest; that it has not so many is."""
+def test_index_without_installable_nightlies_is_infra() -> None:
+    """A selector that goes too far back is a usage error."""
 
     class Broken(Index):
         versions = NIGHTS[2:3]
@@ -190,10 +192,8 @@ SELECTORS = st.one_of(
 
 
 @given(selector=SELECTORS, platform=st.sampled_from(["cpu", "tpu:v5e:2x2"]), x64=st.booleans())
-def test_a_night_that_is_not_known_has_a_cell_whose_id_reads_back(
-    selector: str, platform: str, x64: bool
-) -> None:
-    """As every cell's does, with the Python or without, and it matches what it was named by."""
+def test_id_of_an_unresolved_nightly_is_parsed(selector: str, platform: str, x64: bool) -> None:
+    """With and without the Python; the cell matches its selector."""
     releases = table("0.8.2", "0.11.0")
     cell = Cell(release=selector, python="3.12", platform=platform, x64=x64)
     assert cell.is_unresolved
@@ -205,16 +205,14 @@ def test_a_night_that_is_not_known_has_a_cell_whose_id_reads_back(
     assert not matches_selector(">=0.1", cell.release, releases)
 
 
-def test_what_only_looks_like_it_is_no_cell() -> None:
-    """A nightly is counted back, or of a day."""
+def test_invalid_nightly_factors_are_no_cell() -> None:
+    """A nightly is counted back, or has a date."""
     with pytest.raises(UsageError, match=r"unknown jax release 'nightly\.x'"):
         parse_cell("jaxnightly.x-py312-cpu8", table("0.8.2"))
 
 
-def test_cells_of_nights_that_are_not_known_are_in_a_matrix(
-    silent: Releases, tmp_path: Path
-) -> None:
-    """With what else there is, in the place that they would have; an exact one keeps its name."""
+def test_matrix_keeps_unresolved_nightlies(silent: Releases, tmp_path: Path) -> None:
+    """After the releases; an exact version keeps its id."""
     exact = "0.13.0.dev20260102"
     jax = f'["nightly", "nightly-1", "latest", "{exact}"]'
     axes = f'{{jax = {jax}, platform = ["cpu", "tpu:v5e:2x2"]}}'
@@ -230,16 +228,16 @@ def test_cells_of_nights_that_are_not_known_are_in_a_matrix(
     assert {left_out.reason for left_out in matrix.exclusions} == {"one is enough"}
 
 
-def test_a_night_that_was_not_known_is_looked_for_again(silent: Releases, known: Releases) -> None:
-    """By the id that it had: a run of it can be repeated as it was asked for."""
+def test_unresolved_id_is_resolved_again(silent: Releases, known: Releases) -> None:
+    """A run can be repeated by the ids of its cells."""
     (cell,) = select_cells("jaxnightly-py312-cpu4", silent)
     assert cell.id == "jaxnightly-py312-cpu4"
     (found,) = select_cells(cell.id, known)
     assert found.id == f"jax{NIGHTS[3]}-py311-cpu4"
 
 
-def test_its_lock_is_the_reason_why_it_is_not_known(silent: Releases, tmp_path: Path) -> None:
-    """Whoever wants to install it is told."""
+def test_lock_of_an_unresolved_nightly_raises_the_failure(silent: Releases, tmp_path: Path) -> None:
+    """Reported when its environment is needed."""
     (cell,) = select_cells("nightly", silent)
     with pytest.raises(InfrastructureError, match="nightly index: refused"):
         find_lock(cell, silent, folders=[], cache=tmp_path)

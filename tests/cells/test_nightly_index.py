@@ -1,4 +1,4 @@
-"""An index of nightlies: what it has, what goes together, and all the ways it may not answer."""
+"""An index of nightlies: its versions, matching jaxlibs, and failures to answer."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def three(nightly: FakeIndex) -> FakeIndex:
 
 
 @pytest.mark.parametrize("html", [False, True])
-def test_nights_with_the_jaxlib_of_the_same_day(three: FakeIndex, html: bool) -> None:
-    """In order, final releases left out; of a complete page nothing else is asked for."""
+def test_nightlies_have_the_jaxlib_of_the_same_date(three: FakeIndex, html: bool) -> None:
+    """In order, without final releases; a complete page needs no more requests."""
     three.html = html
     index = opened()
     assert index.versions == (FIRST, SECOND, THIRD)
@@ -70,50 +70,50 @@ def test_nights_with_the_jaxlib_of_the_same_day(three: FakeIndex, html: bool) ->
     assert three.requests == ["/index/jax/", "/index/jaxlib/"]
 
 
-def test_a_night_without_a_jaxlib_takes_the_newest_before_it(three: FakeIndex) -> None:
-    """That its requirement admits; a later one would be another night's change."""
+def test_nightly_without_jaxlib_has_the_newest_before_it(three: FakeIndex) -> None:
+    """If its requirement admits it; a later one belongs to another nightly."""
     row = opened().get(SECOND)
     assert (row.jaxlib, row.jaxlib_requires) == (FIRST, f"<={SECOND},>=0.8.1")
 
 
-def test_a_night_may_go_with_a_released_jaxlib(nightly: FakeIndex) -> None:
-    """Of before that night, where the index has no jaxlib at all."""
+def test_nightly_may_have_a_released_jaxlib(nightly: FakeIndex) -> None:
+    """One released before it, if the index has no jaxlib."""
     nightly.add("jax", SECOND, requires=f"jaxlib<={SECOND},>=0.8.1")
     assert opened().get(SECOND).jaxlib == "0.8.2"
 
 
-def test_a_night_that_nothing_goes_with_cannot_be_installed(three: FakeIndex) -> None:
-    """Said with what it wants."""
+def test_nightly_without_any_jaxlib_cannot_be_installed(three: FakeIndex) -> None:
+    """The message has the requirement."""
     version = "0.8.2.dev20251117"
     three.add("jax", version, requires="jaxlib>=0.8.2")
     with pytest.raises(NotInstallableError, match=r"jaxlib >=0.8.2, and the index has none"):
         opened().get(version)
 
 
-def test_a_page_that_does_not_say_which_python(three: FakeIndex) -> None:
-    """The wheel says it."""
+def test_missing_python_requirement_is_read_from_the_wheel(three: FakeIndex) -> None:
+    """A page need not have it."""
     three.requires_python = False
     row = opened().get(THIRD)
     assert row.requires_python == ""
     assert f"/files/jax-{THIRD}-py3-none-any.whl" in three.requests
 
 
-def test_yanked_nights_are_left_out(three: FakeIndex) -> None:
-    """As if they were not there."""
+def test_yanked_nightlies_are_ignored(three: FakeIndex) -> None:
+    """As if the index did not have them."""
     three.projects["jax"][0]["yanked"] = "broken"
     assert opened().versions == (FIRST, SECOND)
 
 
-def test_the_newest_of_another_package(three: FakeIndex) -> None:
-    """Not later than a night; a package that is not there has none."""
+def test_newest_nightly_of_another_package(three: FakeIndex) -> None:
+    """Not later than a date; None for a package that the index lacks."""
     index = opened()
     assert index.find_newest("jaxlib", date(2025, 11, 19)) == FIRST
     assert index.find_newest("jaxlib", date(2025, 11, 1)) is None
     assert index.find_newest("libtpu", date(2025, 11, 19)) is None
 
 
-def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment comes before the project; where neither says anything it is JAX's own."""
+def test_url_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment comes before the project; the default is JAX's own."""
     monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX", raising=False)
     assert NightlyIndex(lambda: "http://project/").url == "http://project/"
     assert NightlyIndex(lambda: "").url == PUBLIC
@@ -150,10 +150,10 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("status", "kind", "body", "message"), ANSWERS)
-def test_what_is_no_index_is_infrastructure(
+def test_invalid_index_is_infra(
     serve_page: Serve, status: int, kind: str, body: bytes, message: str
 ) -> None:
-    """For nightlies and for a package alike, in one line without credentials."""
+    """For nightlies and for a package, in one line without credentials."""
     url = serve_page(status, kind, body)
     with pytest.raises(InfrastructureError, match=message) as nights:
         NightlyIndex(lambda: url).versions  # noqa: B018
@@ -164,17 +164,15 @@ def test_what_is_no_index_is_infrastructure(
     assert "secret" not in str(versions.value)
 
 
-def test_an_index_of_something_else_is_infrastructure(nightly: FakeIndex) -> None:
-    """One with jax, but no nightly of it."""
+def test_index_without_nightlies_is_infra(nightly: FakeIndex) -> None:
+    """An index with releases of jax only."""
     nightly.add("jax", "0.8.2")
     with pytest.raises(InfrastructureError, match="has no nightly of jax, expected wheels like"):
         opened().versions  # noqa: B018
 
 
-def test_an_index_that_hangs_is_given_up(
-    serve_page: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In bounded time."""
+def test_hanging_index_is_infra(serve_page: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a time limit."""
     monkeypatch.setattr(package_index, "TIMEOUT", 0.3)
     url = serve_page(200, "text/html", b"", late=True)
     began = time.monotonic()
@@ -185,8 +183,8 @@ def test_an_index_that_hangs_is_given_up(
     assert time.monotonic() - began < 5
 
 
-def test_an_index_that_refuses_is_told() -> None:
-    """Without waiting, by its address, and in the same words every time."""
+def test_refusing_index_is_named() -> None:
+    """At once, with its address, and with the same message every time."""
     url = "http://user:secret@127.0.0.1:9/index/"
     said = r"nightly index http://\*\*\*@127.*refused.*set CONFORMANCE_NIGHTLY_INDEX"
     with pytest.raises(InfrastructureError, match=said) as got:
@@ -198,10 +196,8 @@ def test_an_index_that_refuses_is_told() -> None:
     assert str(another.value) == str(got.value)
 
 
-def test_nobody_waits_for_an_answer_twice(
-    three: FakeIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What failed once has failed, for every cell that asks."""
+def test_failed_request_is_not_repeated(three: FakeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell gets the first failure."""
     index = opened()
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", f"{three.url}nowhere/")
     for _ in range(3):
@@ -210,8 +206,8 @@ def test_nobody_waits_for_an_answer_twice(
     assert three.requests == ["/index/nowhere/jax/"]
 
 
-def test_a_wheel_that_is_gone_cannot_be_installed(three: FakeIndex) -> None:
-    """Though the page names it still; the other nights can."""
+def test_nightly_with_a_deleted_wheel_cannot_be_installed(three: FakeIndex) -> None:
+    """Though the page lists it; other nightlies can be installed."""
     (three.folder / f"jax-{SECOND}-py3-none-any.whl").unlink()
     index = opened()
     with pytest.raises(NotInstallableError, match=f"lists jax-{SECOND}-py3-none-any.whl but no"):
@@ -219,8 +215,8 @@ def test_a_wheel_that_is_gone_cannot_be_installed(three: FakeIndex) -> None:
     assert index.get(THIRD).jaxlib == THIRD
 
 
-def test_a_wheel_that_is_none_is_told(three: FakeIndex) -> None:
-    """Where its metadata must be looked for in it."""
+def test_invalid_wheel_is_reported(three: FakeIndex) -> None:
+    """If its metadata must be read from it."""
     (three.folder / f"jax-{SECOND}-py3-none-any.whl").write_bytes(b"not a wheel")
     with pytest.raises(InfrastructureError, match=f"jax-{SECOND}.*: cannot read its metadata"):
         opened().get(SECOND)

@@ -46,8 +46,8 @@ CELL = lock("jax==0.6.2", "numeric==1.0")
 
 
 @pytest.mark.usefixtures("packages")
-def test_only_what_the_cell_lacks(tmp_path: Path) -> None:
-    """With hashes; what the cell has stays as it is."""
+def test_overlay_has_only_packages_that_the_cell_lacks(tmp_path: Path) -> None:
+    """With hashes; the packages of the cell are not changed."""
     folder = find_overlay(PYTHON, CELL, ("wanting",), tmp_path)
     assert folder is not None
     assert read_installed_versions(folder) == {"wanting": "1.0", "helper": "2.0"}
@@ -57,8 +57,8 @@ def test_only_what_the_cell_lacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("packages")
-def test_what_is_wanted_by_name_moves(tmp_path: Path) -> None:
-    """And nothing else; never jax."""
+def test_required_package_may_change_its_version(tmp_path: Path) -> None:
+    """Only that package, and never jax."""
     folder = find_overlay(PYTHON, CELL, ("wanting", "numeric>=2"), tmp_path)
     assert folder is not None
     assert read_installed_versions(folder) == {"wanting": "1.0", "helper": "2.0", "numeric": "2.0"}
@@ -66,8 +66,8 @@ def test_what_is_wanted_by_name_moves(tmp_path: Path) -> None:
         find_overlay(PYTHON, CELL, ("jax>=0.7",), tmp_path)
 
 
-def test_it_is_resolved_once(packages: FakeIndex, tmp_path: Path) -> None:
-    """What came out since is not looked at; another machine that resolves it may say otherwise."""
+def test_overlay_lock_is_resolved_once(packages: FakeIndex, tmp_path: Path) -> None:
+    """Later uploads are ignored until another machine resolves it."""
     first = find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path / "here")
     packages.add("helper", "3.0")
     assert find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path / "here") == first
@@ -81,8 +81,8 @@ def test_it_is_resolved_once(packages: FakeIndex, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("packages")
-def test_cells_that_lack_the_same_share_a_folder(tmp_path: Path) -> None:
-    """It is known by what it holds."""
+def test_equal_overlays_share_a_folder(tmp_path: Path) -> None:
+    """The folder is named by the hash of the packages."""
     other = lock("jax==0.6.2", "numeric==1.0", "unrelated==1")
     folders = {find_overlay(PYTHON, one, ("helper",), tmp_path) for one in (CELL, other)}
     assert len(folders) == 1
@@ -90,16 +90,16 @@ def test_cells_that_lack_the_same_share_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize("version", ["0.9.0.dev20260101", "0.6.2+cuda12"])
-def test_a_development_build_is_not_looked_for(tmp_path: Path, version: str) -> None:
-    """No index has what a user's own environment may have."""
+def test_development_builds_are_not_looked_up(tmp_path: Path, version: str) -> None:
+    """No index has the builds of a user's own environment."""
     folder = find_overlay(PYTHON, lock(f"jax=={version}", "numeric==1.0"), ("wanting",), tmp_path)
     assert folder is not None
     assert read_installed_versions(folder) == {"wanting": "1.0", "helper": "2.0"}
 
 
 @pytest.mark.usefixtures("packages")
-def test_a_wheel_of_the_users_own(tmp_path: Path) -> None:
-    """It is known by its content, in whatever cache; what it requires is there, too."""
+def test_local_wheel_is_locked_by_its_content(tmp_path: Path) -> None:
+    """The same text in any cache; its requirements are locked as well."""
     make_wheel(tmp_path, "mine", "1.0", "helper", "py3-none-any")
     made = []
     for name in ("a cache", "b"):
@@ -114,8 +114,8 @@ def test_a_wheel_of_the_users_own(tmp_path: Path) -> None:
     assert made[0].hash != OverlayLock("").hash
 
 
-def test_a_package_that_wants_jax_goes_with_a_nightly(index: FakeIndex, tmp_path: Path) -> None:
-    """Which the cell has, and which no package index has."""
+def test_package_that_requires_jax_is_added_to_a_nightly(index: FakeIndex, tmp_path: Path) -> None:
+    """The cell has the nightly, and the package index does not."""
     index.add("wanting", "1.0", requires="jax>=0.4;helper")
     index.add("helper", "2.0")
     text = f"# {MAGIC}\n# nightly: jax\njax==0.8.3.dev20251120 \\\n    --hash=sha256:00\n"

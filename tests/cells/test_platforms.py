@@ -21,8 +21,8 @@ from conformance.cells.platforms import (
 from conformance.errors import UsageError
 
 
-def test_a_compile_only_platform_has_a_topology_and_its_devices() -> None:
-    """Programs are compiled for it, never run."""
+def test_compile_only_platform_has_a_topology() -> None:
+    """With its number of devices."""
     slice_ = get_platform("tpu:v5e:4x4")
     assert (slice_.kind, slice_.packages, slice_.devices) == ("tpu", "tpu", 16)
     assert slice_.compile_only
@@ -31,15 +31,15 @@ def test_a_compile_only_platform_has_a_topology_and_its_devices() -> None:
     assert (host.kind, host.packages, host.devices) == ("cuda", "cuda", 8)
 
 
-def test_plugins_are_kept_quiet_and_apart() -> None:
-    """No metadata server is asked, no lock is held against another process, nothing is tuned."""
+def test_variables_of_compile_only_platforms() -> None:
+    """No metadata server, no lock against other processes, no autotuning."""
     tpu = get_platform("tpu:v5e:2x2").environment
     assert (tpu["TPU_SKIP_MDS_QUERY"], tpu["ALLOW_MULTIPLE_LIBTPU_LOAD"]) == ("1", "1")
     assert get_platform("cuda:h100:1x1x4").xla_flags == ("--xla_gpu_autotune_level=0",)
 
 
 def test_real_accelerators_and_cpus_have_no_topology() -> None:
-    """Programs run there."""
+    """Programs run on them."""
     for name in ("cpu", "cpu-mp2", "gpu", "tpu"):
         assert not get_platform(name).compile_only
     assert get_platform("cpu-mp2").processes == 2
@@ -47,7 +47,7 @@ def test_real_accelerators_and_cpus_have_no_topology() -> None:
 
 
 def test_rocm_is_refused_with_one_reason() -> None:
-    """No wheel compiles for it where it is not: every release says the same."""
+    """The same for every release: no wheel compiles for it without hardware."""
     rocm = get_platform("rocm:mi300x:1x1x4")
     assert rocm.refused.startswith("no release compiles for ROCm without hardware")
     assert rocm.devices == 4
@@ -58,7 +58,7 @@ def test_rocm_is_refused_with_one_reason() -> None:
     "name",
     ["", "cpu-mp0", "tpu:v5e", "cuda:h100", "cuda", "metal", "tpu:v5e:2x2:1", "gpu:h100:1x1x4"],
 )
-def test_a_name_that_is_none_is_refused_with_the_forms(name: str) -> None:
+def test_invalid_platform_lists_the_forms(name: str) -> None:
     """With an example."""
     with pytest.raises(UsageError, match=r"expected one of cpu, cpu-mpN, .* e\.g\. tpu:v5e:2x2"):
         get_platform(name)
@@ -96,8 +96,8 @@ GROUPS = {
 
 
 @pytest.mark.parametrize("name", sorted(load_gpus()))
-def test_a_target_config_has_the_fields_that_every_release_knows(name: str) -> None:
-    """All of them, no other, and a source on top."""
+def test_target_configs_have_fields_of_every_release(name: str) -> None:
+    """All of these fields, no others, and a source in the first line."""
     text = load_gpus()[name].target_config
     source, _, body = text.partition("gpu_device_info")
     assert re.match(r"# \w", source)
@@ -108,8 +108,8 @@ def test_a_target_config_has_the_fields_that_every_release_knows(name: str) -> N
     assert body.count("{") == body.count("}")
 
 
-def test_the_gpus_that_are_asked_for_are_there() -> None:
-    """Named as people name them, with what CUDA calls them and their memory."""
+def test_gpus_with_description_and_memory() -> None:
+    """Common names, with the names and the memory that CUDA reports."""
     known = load_gpus()
     assert {"v100", "t4", "a100", "a6000", "l4", "h100", "h200", "b200", "gb200"} <= known.keys()
     assert known["h100"].description == "NVIDIA H100 80GB HBM3"
@@ -118,7 +118,7 @@ def test_the_gpus_that_are_asked_for_are_there() -> None:
 
 
 @given(st.tuples(*[st.integers(1, 64)] * 3))
-def test_a_topology_has_as_many_devices_as_its_sizes_say(sizes: tuple[int, int, int]) -> None:
+def test_devices_of_a_gpu_topology(sizes: tuple[int, int, int]) -> None:
     """Partitions times hosts times devices."""
     arguments, devices = resolve_gpu_topology("a100", layout := "x".join(map(str, sizes)))
     assert devices == sizes[0] * sizes[1] * sizes[2]
@@ -129,14 +129,14 @@ def test_a_topology_has_as_many_devices_as_its_sizes_say(sizes: tuple[int, int, 
 @pytest.mark.parametrize(
     "layout", ["", "4", "1x4", "1x1x0", "1x1x4x1", "1x1x-4", "01x1x4", "axbxc"]
 )
-def test_what_is_no_topology_is_refused(layout: str) -> None:
-    """With the form that one has."""
+def test_invalid_gpu_topology_is_rejected(layout: str) -> None:
+    """With the expected form."""
     with pytest.raises(UsageError, match=r"is no topology of GPUs; expected PARTITIONSxHOSTSx"):
         count_gpus(f"cuda:h100:{layout}", layout)
 
 
-def test_an_unknown_gpu_is_refused_with_those_there_are() -> None:
-    """With the one that was meant, when that can be told."""
+def test_unknown_gpu_lists_the_known_ones() -> None:
+    """With a suggestion for a misspelled name."""
     with pytest.raises(UsageError, match=r"unknown GPU 'h10'.*'h100'.*expected one of a100"):
         resolve_gpu_topology("h10", "1x1x4")
 
@@ -145,8 +145,8 @@ EXAMPLES = [(model, text) for model, known in TPU_GENERATIONS.items() for text i
 
 
 @given(st.sampled_from(EXAMPLES))
-def test_every_example_is_a_topology_of_its_chips(example: tuple[str, str]) -> None:
-    """Libtpu resolves it by name, and a chip has one device or two."""
+def test_every_example_is_a_valid_tpu_topology(example: tuple[str, str]) -> None:
+    """By name for libtpu, with one or two devices per chip."""
     model, layout = example
     arguments, devices = resolve_tpu_topology(model, layout)
     assert (arguments["platform"], arguments["topology_name"]) == ("tpu", f"{model}:{layout}")
@@ -157,8 +157,8 @@ def test_every_example_is_a_topology_of_its_chips(example: tuple[str, str]) -> N
     model=st.sampled_from(sorted(TPU_GENERATIONS)),
     sizes=st.lists(st.integers(0, 40), min_size=1, max_size=4),
 )
-def test_a_topology_is_one_or_is_refused_in_one_line(model: str, sizes: list[int]) -> None:
-    """Whatever the sizes: as many devices as chips have, or what can be had instead."""
+def test_any_tpu_layout_is_valid_or_one_line(model: str, sizes: list[int]) -> None:
+    """The number of devices of its chips, or a message with examples."""
     layout = "x".join(map(str, sizes))
     message, devices = "", 0
     try:
@@ -189,26 +189,26 @@ def test_a_topology_is_one_or_is_refused_in_one_line(model: str, sizes: list[int
         ("v5p", "32x4x4", "an axis has 1 to 28 chips"),
     ],
 )
-def test_what_a_generation_does_not_have_is_refused(model: str, layout: str, reason: str) -> None:
+def test_invalid_tpu_topology_is_rejected(model: str, layout: str, reason: str) -> None:
     """Before anything is installed."""
     with pytest.raises(UsageError) as caught:
         resolve_tpu_topology(model, layout)
     assert reason in str(caught.value)
 
 
-def test_an_unknown_generation_is_refused_with_those_there_are() -> None:
-    """With the one that was meant, when that can be told."""
+def test_unknown_tpu_generation_lists_the_known_ones() -> None:
+    """With a suggestion for a misspelled name."""
     with pytest.raises(UsageError, match=r"unknown TPU generation 'v6p'.*expected one of v2, v3"):
         resolve_tpu_topology("v6p", "2x2x1")
 
 
-def test_one_chip_is_a_host_of_its_own() -> None:
-    """Libtpu must be told: by itself it takes hosts to have four chips."""
+def test_single_chip_has_smaller_host_bounds() -> None:
+    """By default libtpu assumes hosts with four chips."""
     arguments, devices = resolve_tpu_topology("v6e", "1x1")
     assert (arguments["chips_per_host_bounds"], devices) == ([1, 1, 1], 1)
     assert "chips_per_host_bounds" not in resolve_tpu_topology("v6e", "2x2")[0]
 
 
-def test_the_two_cores_of_a_v4_chip_are_one_device() -> None:
-    """As jax users see them."""
+def test_v4_chip_is_one_device() -> None:
+    """Its two cores are one device for jax users."""
     assert resolve_tpu_topology("v4", "2x2x1")[0]["chip_config_name"] == "megacore"

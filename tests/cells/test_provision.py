@@ -1,4 +1,4 @@
-"""Environments: made once, used again while they hold, and never half made."""
+"""Environments: created once, reused while intact, and never left half created."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def said(python: Path, code: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def test_an_environment_has_what_its_lock_says(lock: Lock, cache: Path) -> None:
+def test_environment_has_the_packages_of_its_lock(lock: Lock, cache: Path) -> None:
     """The packages are importable, and the facts are stored."""
     assert not is_provisioned(CELL, lock, cache)
     environment = provision(CELL, lock=lock, cache=cache)
@@ -63,10 +63,10 @@ def test_an_environment_has_what_its_lock_says(lock: Lock, cache: Path) -> None:
     assert is_provisioned(CELL, lock, cache)
 
 
-def test_an_environment_is_made_once(
+def test_environment_is_created_once(
     lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second time nothing is run at all, and it takes a few milliseconds at most."""
+    """The second call runs no process and takes milliseconds."""
     first = provision(CELL, lock=lock, cache=cache)
     monkeypatch.setattr(subprocess, "run", None)
     start = time.perf_counter()
@@ -74,8 +74,10 @@ def test_an_environment_is_made_once(
     assert time.perf_counter() - start < 0.05
 
 
-def test_two_at_once_make_it_once(lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several that ask at the same time one makes it and the others wait."""
+def test_concurrent_threads_create_it_once(
+    lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread creates it, the others wait."""
     made: list[Path] = []
     make = provision_module._create
 
@@ -90,7 +92,7 @@ def test_two_at_once_make_it_once(lock: Lock, cache: Path, monkeypatch: pytest.M
     assert len({environment.python for environment in found}) == 1
 
 
-def test_two_processes_at_once_both_get_it(lock: Lock, cache: Path, tmp_path: Path) -> None:
+def test_concurrent_processes_share_it(lock: Lock, cache: Path, tmp_path: Path) -> None:
     """Two runs on one cache do not disturb each other."""
     script = tmp_path / "run.py"
     script.write_text(
@@ -112,10 +114,10 @@ def test_two_processes_at_once_both_get_it(lock: Lock, cache: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("damage", ["dist-info", "python", "facts", "gone", "other interpreter"])
-def test_a_damaged_environment_is_made_again(
+def test_damaged_environment_is_created_again(
     lock: Lock, cache: Path, damage: str, tmp_path: Path
 ) -> None:
-    """Whatever is missing or corrupt, the environment works afterwards."""
+    """For every kind of missing or corrupt file."""
     python = provision(CELL, lock=lock, cache=cache).python
     folder = get_environment_folder(CELL, lock, cache)
     site = folder / "lib" / f"python{HERE}" / "site-packages"
@@ -134,10 +136,10 @@ def test_a_damaged_environment_is_made_again(
     assert said(provision(CELL, lock=lock, cache=cache).python, "import jax; print(1)") == "1\n"
 
 
-def test_an_interpreter_that_was_touched_is_run_once_more(
+def test_replaced_interpreter_of_the_same_version_is_accepted(
     lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another size or time of the interpreter is no rebuild while it is the same version."""
+    """It is run once, and the environment is not created again."""
     provision(CELL, lock=lock, cache=cache)
     folder = get_environment_folder(CELL, lock, cache)
     stored = (folder / "conformance.json").read_text()
@@ -155,10 +157,8 @@ def test_an_interpreter_that_was_touched_is_run_once_more(
     assert asked == [folder / "bin" / "python"]
 
 
-def test_a_hash_that_does_not_match_is_named_and_nothing_is_left(
-    lock: Lock, cache: Path, wheels: Path
-) -> None:
-    """Package, file, got and expected; and no environment that could be used by mistake."""
+def test_hash_mismatch_leaves_no_environment(lock: Lock, cache: Path, wheels: Path) -> None:
+    """The message names package, file, and both hashes."""
     wrong = make_lock(CELL, {"jax": ("0.6.0", "0" * 64)})
     with pytest.raises(InfrastructureError, match="Hash mismatch") as caught:
         provision(CELL, lock=wrong, cache=cache)
@@ -168,10 +168,10 @@ def test_a_hash_that_does_not_match_is_named_and_nothing_is_left(
     assert not get_environment_folder(CELL, wrong, cache).exists()
 
 
-def test_an_interrupted_set_up_leaves_nothing(
+def test_interrupt_removes_the_environment(
     lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C during set-up goes through, and what was begun goes away."""
+    """Ctrl-C during creation is raised."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -182,8 +182,8 @@ def test_an_interrupted_set_up_leaves_nothing(
     assert not get_environment_folder(CELL, lock, cache).exists()
 
 
-def test_a_killed_set_up_is_made_again(lock: Lock, cache: Path) -> None:
-    """A folder without facts, as a killed run leaves it, is not an environment."""
+def test_environment_of_a_killed_run_is_created_again(lock: Lock, cache: Path) -> None:
+    """A folder without facts is not an environment."""
     folder = get_environment_folder(CELL, lock, cache)
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
@@ -191,8 +191,8 @@ def test_a_killed_set_up_is_made_again(lock: Lock, cache: Path) -> None:
     assert said(python, "import jax; print(jax.__version__)") == "0.6.0\n"
 
 
-def test_a_cache_that_is_a_file_is_said(lock: Lock, tmp_path: Path) -> None:
-    """A folder that cannot be made: the path, the reason, and what to set."""
+def test_cache_that_is_a_file_is_infra(lock: Lock, tmp_path: Path) -> None:
+    """The path, the reason, and the variable to set."""
     (tmp_path / "file").write_text("")
     with pytest.raises(InfrastructureError, match="not a directory; set CONFORMANCE_CACHE"):
         provision(CELL, lock=lock, cache=tmp_path / "file")
@@ -213,8 +213,8 @@ def small_disk(folder: Path, options: str) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(wheels: Path, tmp_path: Path) -> None:
-    """No space left: infrastructure, with what to do, and nothing half made."""
+def test_full_disk_leaves_no_environment(wheels: Path, tmp_path: Path) -> None:
+    """Infrastructure, with a remedy."""
     (wheels / "big").mkdir()
     lock = make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
     with small_disk(tmp_path / "disk", "size=24k") as disk:
@@ -229,8 +229,8 @@ def test_a_full_disk_is_said_and_leaves_nothing(wheels: Path, tmp_path: Path) ->
         assert not get_environment_folder(CELL, lock, disk).exists()
 
 
-def test_a_disk_without_room_is_said_before_anything_is_made(lock: Lock, tmp_path: Path) -> None:
-    """One line: what it takes, what is free, and how to have more."""
+def test_missing_disk_space_is_reported_before_creation(lock: Lock, tmp_path: Path) -> None:
+    """One line: the needed and the free space, and a remedy."""
     with small_disk(tmp_path / "disk", "size=5m") as disk:
         expected = (
             rf"^{CELL.id}: its environment takes up to 0\.6 GB, {disk} has 5\.\d MB free; .*prune"
@@ -240,8 +240,8 @@ def test_a_disk_without_room_is_said_before_anything_is_made(lock: Lock, tmp_pat
         assert not get_environment_folder(CELL, lock, disk).exists()
 
 
-def test_a_read_only_cache_is_said(lock: Lock, tmp_path: Path) -> None:
-    """A cache nobody can write to, root included."""
+def test_read_only_cache_is_infra(lock: Lock, tmp_path: Path) -> None:
+    """A cache that nobody can write, root included."""
     with (
         small_disk(tmp_path / "disk", "size=1m,ro") as disk,
         pytest.raises(InfrastructureError, match="read-only file system; set CONFORMANCE_CACHE"),
@@ -249,8 +249,8 @@ def test_a_read_only_cache_is_said(lock: Lock, tmp_path: Path) -> None:
         provision(CELL, lock=lock, cache=disk)
 
 
-def test_a_path_cell_is_used_as_it_is(lock: Lock, cache: Path) -> None:
-    """Nothing is made for an existing environment."""
+def test_path_cell_is_used_unmodified(lock: Lock, cache: Path) -> None:
+    """Nothing is created for an existing environment."""
     cell = Cell(release=f"path:{sys.executable}", python=HERE)
     environment = provision(cell, lock=lock, cache=cache)
     assert environment.python == Path(sys.executable)
@@ -260,7 +260,7 @@ def test_a_path_cell_is_used_as_it_is(lock: Lock, cache: Path) -> None:
 def test_secrets_of_the_index_are_not_shown(
     lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An index that does not answer is named without its user and password."""
+    """An index that does not answer is named without user and password."""
     monkeypatch.delenv("UV_NO_INDEX")
     monkeypatch.delenv("UV_FIND_LINKS")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
@@ -271,8 +271,8 @@ def test_secrets_of_the_index_are_not_shown(
 
 
 @pytest.mark.cell
-def test_a_real_release_imports(real_releases: Releases) -> None:
-    """Release 0.6.0 from its committed lock, as of its era."""
+def test_real_release_is_importable(real_releases: Releases) -> None:
+    """Release 0.6.0 from its committed lock."""
     cell = Cell(release="0.6.0", python="3.11")
     cache = cache_root()
     lock = find_lock(cell, real_releases, folders=[MATRICES], cache=cache)
@@ -298,10 +298,10 @@ def night(index: FakeIndex, nightly: FakeIndex) -> Lock:
     return replace(made, text=made.text.replace("# python", "# nightly: jax\n# python"))
 
 
-def test_a_nightly_is_installed_from_its_index(
+def test_nightly_is_installed_from_its_index(
     night: Lock, nightly: FakeIndex, index: FakeIndex, cache: Path
 ) -> None:
-    """And all else from where it is always."""
+    """All other packages come from the package index."""
     cell = Cell(release="0.8.3.dev20251120", python=HERE)
     environment = provision(cell, lock=replace(night, nightly_index=nightly.url), cache=cache)
     code = "import jax, numpy; print(jax.__version__, numpy.__version__)"
@@ -313,7 +313,7 @@ def test_a_nightly_is_installed_from_its_index(
     )
 
 
-def test_a_nightly_without_an_index_says_what_to_set(night: Lock, cache: Path) -> None:
+def test_nightly_without_an_index_names_the_setting(night: Lock, cache: Path) -> None:
     """Unless it is installed already."""
     cell = Cell(release="0.8.3.dev20251120", python=HERE)
     with pytest.raises(InfrastructureError, match=r"^jax0.8.3.dev.*set CONFORMANCE_NIGHTLY_INDEX"):
@@ -321,10 +321,8 @@ def test_a_nightly_without_an_index_says_what_to_set(night: Lock, cache: Path) -
     assert list((cache / "envs").glob("jax*/*")) == []
 
 
-def test_a_nightly_that_vanished_is_infrastructure(
-    night: Lock, nightly: FakeIndex, cache: Path
-) -> None:
-    """Of an index that answers, and of one that does not; credentials stay out of it."""
+def test_vanished_nightly_is_infra(night: Lock, nightly: FakeIndex, cache: Path) -> None:
+    """Whether the index answers or not; the message has no credentials."""
     nightly.projects["jax"].clear()
     cell = Cell(release="0.8.3.dev20251120", python=HERE)
     with pytest.raises(InfrastructureError, match=r"cannot set up .* jax==0.8.3.dev20251120"):

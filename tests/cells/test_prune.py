@@ -1,4 +1,4 @@
-"""Removing environments: what nothing wants goes, what is used stays."""
+"""Pruning: unneeded environments are removed, and those in use stay."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def left(cache: Path) -> list[str]:
     return [stored.folder.name for stored in list_environments(cache)]
 
 
-def test_what_has_no_lock_no_matrix_or_no_end_goes(cache: Path) -> None:
-    """Each with its reason; the rest stays, and nothing of what went is left beside it."""
+def test_unneeded_environments_are_removed(cache: Path) -> None:
+    """Unfinished ones, and those without a lock or a matrix; with the reason."""
     found = find_unneeded(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     assert {one.environment.folder.name[-3:]: one.reason for one in found} == {
         "bbb": "its lock no longer exists",
@@ -61,8 +61,8 @@ def test_what_has_no_lock_no_matrix_or_no_end_goes(cache: Path) -> None:
     assert [path.name for path in (cache / "envs").iterdir()] == ["jax0.6.0-py311-aaa"]
 
 
-def test_a_lock_that_is_committed_counts(cache: Path, tmp_path: Path) -> None:
-    """Wherever the lock lies."""
+def test_environment_of_a_committed_lock_stays(cache: Path, tmp_path: Path) -> None:
+    """Locks of matrix folders count like those of the cache."""
     text = "# jax-conformance lock 1\n# environment: jax0.6.0-py311\njax==0.6.0rc1\n"
     lock = store_lock(Lock(text=text, path=tmp_path), tmp_path / "matrix" / "locks")
     environment(cache, "jax0.6.0-py311-eee", lock=lock.hash)
@@ -71,8 +71,8 @@ def test_a_lock_that_is_committed_counts(cache: Path, tmp_path: Path) -> None:
     assert "jax0.6.0-py311-eee" not in names
 
 
-def test_a_dry_run_removes_nothing(cache: Path) -> None:
-    """And says the same."""
+def test_dry_run_removes_nothing(cache: Path) -> None:
+    """It reports the same removals."""
     before = left(cache)
     found = find_unneeded(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     dry = prune(found, dry_run=True)
@@ -80,8 +80,8 @@ def test_a_dry_run_removes_nothing(cache: Path) -> None:
     assert dry == prune(found)
 
 
-def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
-    """Use is noted when an environment is asked for, not when it is made."""
+def test_unused_environments_are_removed_on_request(cache: Path) -> None:
+    """An environment is used when it is provided, not when it is created."""
     folder = cache / "envs" / "jax0.6.0-py311-aaa"
     with hold_environment(folder):
         pass
@@ -97,8 +97,8 @@ def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
     assert asked(50) == []
 
 
-def test_what_is_in_use_stays(cache: Path) -> None:
-    """By another process too, as long as it lives; looking is no use of it."""
+def test_environment_in_use_stays(cache: Path) -> None:
+    """While another process holds it; pruning itself is no use."""
     found = find_unneeded(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     folder = cache / "envs" / "jax0.6.0-py311-bbb"
     with hold_environment(folder) as descriptor:
@@ -115,8 +115,8 @@ def test_what_is_in_use_stays(cache: Path) -> None:
     assert left(cache) == ["jax0.6.0-py311-aaa"]
 
 
-def test_an_environment_that_was_removed_is_made_again(wheels: Path, tmp_path: Path) -> None:
-    """A real one; what the package cache holds too is not freed."""
+def test_removed_environment_is_created_again(wheels: Path, tmp_path: Path) -> None:
+    """A real one; files in the package cache are not counted as freed."""
     lock = make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
     cache = tmp_path / "cache"
     provision(CELL, lock=lock, cache=cache)

@@ -47,8 +47,8 @@ def upstream(index: FakeIndex) -> FakeIndex:
 
 
 @pytest.mark.parametrize("html", [False, True])
-def test_a_refresh_lists_what_can_be_installed(file: Path, upstream: FakeIndex, html: bool) -> None:
-    """Final releases from 0.4.30 with their jaxlib, its Pythons, and the later upload's date."""
+def test_refresh_lists_final_releases(file: Path, upstream: FakeIndex, html: bool) -> None:
+    """From 0.4.30, with jaxlib, Pythons, and the date of the later upload."""
     upstream.html = html
     refreshed = refresh_releases(file)
     assert refreshed.added == ("0.5.0", "0.5.1")
@@ -59,8 +59,8 @@ def test_a_refresh_lists_what_can_be_installed(file: Path, upstream: FakeIndex, 
     assert f"{row.date:%Y-%m-%d}" == "2025-02-03"
 
 
-def test_a_refresh_keeps_what_stands_above_the_rows(file: Path, upstream: FakeIndex) -> None:
-    """The matrix in the same file, its comments and the packages are the user's."""
+def test_refresh_keeps_the_text_above_the_rows(file: Path, upstream: FakeIndex) -> None:
+    """The matrix, the comments and the packages in the same file."""
     refresh_releases(file)
     once = file.read_text()
     assert once.startswith(PREAMBLE)
@@ -68,8 +68,8 @@ def test_a_refresh_keeps_what_stands_above_the_rows(file: Path, upstream: FakeIn
     assert file.read_text() == once
 
 
-def test_a_refresh_asks_only_for_what_is_new(file: Path, upstream: FakeIndex) -> None:
-    """Metadata of known releases is not fetched again."""
+def test_refresh_requests_metadata_of_new_releases_only(file: Path, upstream: FakeIndex) -> None:
+    """Metadata of known releases never change."""
     refresh_releases(file)
     upstream.requests.clear()
     upstream.add("jax", "0.5.2", requires="jaxlib>=0.5.0,<=0.5.2")
@@ -79,8 +79,8 @@ def test_a_refresh_asks_only_for_what_is_new(file: Path, upstream: FakeIndex) ->
     ]
 
 
-def test_a_release_yanked_later_goes(file: Path, upstream: FakeIndex) -> None:
-    """A release that is withdrawn leaves the table, and the refresh says so."""
+def test_yanked_release_is_removed(file: Path, upstream: FakeIndex) -> None:
+    """The refresh reports it."""
     refresh_releases(file)
     upstream.projects["jax"][2]["yanked"] = "oops"
     refreshed = refresh_releases(file)
@@ -88,18 +88,18 @@ def test_a_release_yanked_later_goes(file: Path, upstream: FakeIndex) -> None:
     assert refreshed.releases.yanked["0.5.1"] == "oops"
 
 
-def test_an_index_without_upload_times_is_refused(file: Path, upstream: FakeIndex) -> None:
-    """Without upload times nothing can be era-true; the file stays as it was."""
+def test_index_without_upload_times_is_infra(file: Path, upstream: FakeIndex) -> None:
+    """Without them there are no era dependencies; the file is unchanged."""
     upstream.upload_times = False
     with pytest.raises(InfrastructureError, match="no upload time for jax"):
         refresh_releases(file)
     assert file.read_text() == PREAMBLE
 
 
-def test_an_unreachable_index_is_infrastructure_and_keeps_secrets(
+def test_unreachable_index_is_infra_without_secrets(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message says what to set, and never shows user or password."""
+    """The message names the variable to set, and no credentials."""
     monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:secret@127.0.0.1:9/index/")
     with pytest.raises(InfrastructureError, match="set CONFORMANCE_INDEX_URL") as caught:
         refresh_releases(file)
@@ -107,7 +107,7 @@ def test_an_unreachable_index_is_infrastructure_and_keeps_secrets(
     assert "user" not in str(caught.value)
 
 
-def test_a_project_that_is_not_there_is_infrastructure(file: Path, index: FakeIndex) -> None:
-    """An index without jax is no index of ours."""
+def test_index_without_jax_is_infra(file: Path, index: FakeIndex) -> None:
+    """It is a wrong URL."""
     with pytest.raises(InfrastructureError, match="404"):
         refresh_releases(file)

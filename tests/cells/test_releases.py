@@ -1,4 +1,4 @@
-"""The table of releases: the committed one, and wrong ones."""
+"""The table of releases: the committed one, and invalid ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_committed_table_is_in_order_and_whole(real_releases: Releases) -> None:
-    """Releases are in version order, from 0.4.30 on, and without the yanked one."""
+def test_committed_table_is_complete_and_in_order(real_releases: Releases) -> None:
+    """From 0.4.30 on, without the yanked release."""
     versions = list(real_releases.versions)
     assert versions == sorted(versions, key=Version)
     assert versions[0] == "0.4.30"
@@ -27,8 +27,8 @@ def test_the_committed_table_is_in_order_and_whole(real_releases: Releases) -> N
     assert "0.4.32" not in versions
 
 
-def test_every_release_has_a_jaxlib_it_admits_and_a_python(real_releases: Releases) -> None:
-    """Each row can be installed: jaxlib in range, and a Python that both admit."""
+def test_every_release_can_be_installed(real_releases: Releases) -> None:
+    """Its jaxlib is in range, and both admit a Python."""
     for row in real_releases.rows:
         assert SpecifierSet(row.jaxlib_requires).contains(row.jaxlib), row
         assert row.admits(real_releases.find_python(row.version)), row
@@ -37,23 +37,23 @@ def test_every_release_has_a_jaxlib_it_admits_and_a_python(real_releases: Releas
 @pytest.mark.parametrize(
     ("version", "python"), [("0.4.30", "3.11"), ("0.10.2", "3.11"), ("0.11.0", "3.12")]
 )
-def test_a_release_has_the_lowest_python_it_admits(
+def test_default_python_is_the_lowest_admitted(
     version: str, python: str, real_releases: Releases
 ) -> None:
-    """3.11 up to 0.10.2, 3.12 after: as requires-python says."""
+    """3.11 up to 0.10.2, then 3.12, as in requires-python."""
     assert real_releases.find_python(version) == python
 
 
-def test_the_nearest_releases(real_releases: Releases) -> None:
-    """By their place in the order, the older first; none of a version that is no release."""
+def test_releases_by_distance(real_releases: Releases) -> None:
+    """The older of two at equal distance first; none for an unknown version."""
     near = real_releases.sort_by_distance("0.6.1")
     assert near[:4] == ("0.6.0", "0.6.2", "0.5.3", "0.7.0")
     assert sorted({*near, "0.6.1"}) == sorted(real_releases.versions)
     assert real_releases.sort_by_distance("0.6.99") == ()
 
 
-def test_versions_are_compared_not_spelled() -> None:
-    """0.11 is newer than 0.9, and 0.6 is 0.6.0 by another name only where the index says so."""
+def test_versions_are_compared_by_pep_440() -> None:
+    """0.11 is newer than 0.9, and 0.6 is not 0.6.0 unless the index has it."""
     releases = parse_releases(_rows("0.11.0", "0.9.0"), table("0.5.3").path)
     assert releases.newest.version == "0.11.0"
     assert releases.get("0.9.0 ").version == "0.9.0"
@@ -68,8 +68,8 @@ def test_versions_are_compared_not_spelled() -> None:
         ("[[release", "releases.toml: "),
     ],
 )
-def test_a_wrong_table_names_file_and_key(text: str, message: str, tmp_path: Path) -> None:
-    """A table that cannot be read is a usage error, with how to refresh it."""
+def test_invalid_table_is_a_usage_error(text: str, message: str, tmp_path: Path) -> None:
+    """With the way to refresh it."""
     file = tmp_path / "releases.toml"
     file.write_text(text)
     with pytest.raises(UsageError, match=message) as caught:
@@ -78,8 +78,8 @@ def test_a_wrong_table_names_file_and_key(text: str, message: str, tmp_path: Pat
     assert "--refresh" in str(caught.value)
 
 
-def test_a_missing_table_is_infrastructure(tmp_path: Path) -> None:
-    """No file at all: said with its path."""
+def test_missing_table_is_infra(tmp_path: Path) -> None:
+    """The message has its path."""
     with pytest.raises(InfrastructureError, match=r"releases\.toml: cannot read"):
         load_releases(tmp_path / "releases.toml")
 
@@ -93,8 +93,8 @@ def _rows(*versions: str) -> str:
 
 
 @pytest.mark.parametrize("version", ["0.4.20", "0.3", "jax-0"])
-def test_where_the_table_begins(version: str, real_releases: Releases) -> None:
-    """An older release is not misspelled: it is not in the table, and there is a way to run it."""
+def test_older_release_is_not_a_misspelling(version: str, real_releases: Releases) -> None:
+    """The message has the first release of the table, and a remedy."""
     with pytest.raises(UsageError) as caught:
         real_releases.get(version)
     older = "older than the release table, which begins with 0.4.30" in str(caught.value)

@@ -1,4 +1,4 @@
-"""Requirements in every spelling that pip reads."""
+"""Requirements in every form that pip accepts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def wheel(file: Path, text: str, when: int) -> Path:
     return file
 
 
-def test_a_wheel_is_known_by_its_content(tmp_path: Path) -> None:
-    """Not by when it was built."""
+def test_wheel_is_stored_by_its_content(tmp_path: Path) -> None:
+    """Not by the time of its build."""
     name = "my_package-1.0-py3-none-any.whl"
     folders = [tmp_path / str(n) for n in range(3)]
     for folder in folders:
@@ -45,8 +45,8 @@ def test_a_wheel_is_known_by_its_content(tmp_path: Path) -> None:
     assert build_requirement(said[0], tmp_path / "cache") == said[0]
 
 
-def test_a_build_leaves_nothing_in_the_folder_of_a_package(tmp_path: Path) -> None:
-    """Nor does it take away what was there."""
+def test_build_leaves_the_source_folder_unchanged(tmp_path: Path) -> None:
+    """Nothing is added or removed."""
     folder = tmp_path / "package"
     (folder / "made.egg-info").mkdir(parents=True)
     (folder / "pyproject.toml").write_text(
@@ -60,8 +60,8 @@ def test_a_build_leaves_nothing_in_the_folder_of_a_package(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:
-    """Also where a folder has its name."""
+def test_pep_508_requirement_is_unchanged(tmp_path: Path) -> None:
+    """Also if a folder has its name."""
     assert build_requirement("optax >=0.2", tmp_path) == "optax>=0.2"
 
 
@@ -74,8 +74,8 @@ def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:
         ("{folder}/odd.whl", "not a wheel"),
     ],
 )
-def test_what_cannot_be_wanted(tmp_path: Path, text: str, said: str) -> None:
-    """One error that says which."""
+def test_invalid_source_is_a_usage_error(tmp_path: Path, text: str, said: str) -> None:
+    """The message names it."""
     with pytest.raises(ConformanceError, match=said):
         build_requirement(text.format(folder=tmp_path), tmp_path / "cache")
 
@@ -90,8 +90,8 @@ def test_what_cannot_be_wanted(tmp_path: Path, text: str, said: str) -> None:
         ("git+ssh://git:word@host/a.git", True),
     ],
 )
-def test_a_secret_in_what_is_wanted_is_refused(url: str, *, refused: bool) -> None:
-    """It would stand in `run.json`; the message does not repeat it."""
+def test_requirement_with_a_secret_is_rejected(url: str, *, refused: bool) -> None:
+    """It would be stored in `run.json`; the message does not repeat it."""
     if refused:
         with pytest.raises(UsageError, match="netrc") as caught:
             parse_requirement(f"a @ {url}")
@@ -126,8 +126,10 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("mine[fast]@./dist/mine-1.0-py3-none-any.whl", "mine[fast]"),
     ],
 )
-def test_every_spelling_of_a_path(tmp_path: Path, built: str, text: str, name: str) -> None:
-    """All mean the same wheel, also once they are absolute."""
+def test_all_forms_of_a_path_build_the_same_wheel(
+    tmp_path: Path, built: str, text: str, name: str
+) -> None:
+    """Also after they are made absolute."""
     text = text.format(folder=tmp_path)
     assert build_requirement(text, tmp_path / "cache") == f"{name} @ {built}"
     assert build_requirement(make_absolute(text), tmp_path / "cache") == f"{name} @ {built}"
@@ -149,27 +151,27 @@ def test_every_spelling_of_a_path(tmp_path: Path, built: str, text: str, name: s
         ("git+file:///nowhere/of/that/name", "git: .*nowhere/of/that/name"),
     ],
 )
-def test_a_spelling_that_means_nothing(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_form_is_a_usage_error(tmp_path: Path, text: str, said: str) -> None:
     """One clear error."""
     with pytest.raises(UsageError, match=said):
         build_requirement(text, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("text", ["optax>=0.2", "optax[tests]", "a @ https://host/a.whl", "pkg"])
-def test_what_an_index_or_a_url_answers(text: str) -> None:
-    """It stays a requirement, also where a folder has its name."""
+def test_names_and_urls_are_no_local_sources(text: str) -> None:
+    """Also if a folder has the name."""
     assert parse_source(text) is None
     assert make_absolute(text) == text
 
 
-def test_a_wheel_of_a_url_has_its_name(tmp_path: Path) -> None:
-    """From its file name."""
+def test_wheel_url_is_named_by_its_file(tmp_path: Path) -> None:
+    """`NAME @ URL`, from the file name."""
     url = "https://host/mine-1.0-py3-none-any.whl"
     assert build_requirement(url, tmp_path) == f"mine @ {url}"
 
 
-def test_a_package_in_a_repository(tmp_path: Path) -> None:
-    """At a revision, in a folder of it."""
+def test_package_in_a_repository_is_built(tmp_path: Path) -> None:
+    """At a revision, in a subdirectory."""
     repository = tmp_path / "repository"
     package = repository / "packages" / "mine"
     package.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What is a secret, and that it is masked wherever it stands."""
+"""Secrets: detection, and masking in text, data and JSON."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ URL_WORD = st.text("abcXYZ019._~-%@:!", min_size=1, max_size=12)
         ("MYAPIKEY", "hunter22"),
     ],
 )
-def test_what_is_a_secret(name: str, value: str) -> None:
-    """By its name, or by a URL with credentials that it holds."""
+def test_secrets_are_detected(name: str, value: str) -> None:
+    """By the name of the variable, or by credentials in its value."""
     assert is_secret(name, value)
 
 
@@ -68,20 +68,20 @@ def test_what_is_a_secret(name: str, value: str) -> None:
         ("AUTHOR", "x"),
     ],
 )
-def test_what_is_none(name: str, value: str) -> None:
-    """It reaches the worker."""
+def test_other_variables_are_no_secrets(name: str, value: str) -> None:
+    """They are passed to the worker."""
     assert not is_secret(name, value)
 
 
 @given(URL_WORD, URL_WORD)
-def test_no_part_of_a_password_stays(user: str, password: str) -> None:
-    """Also where it holds an `@` or a colon."""
+def test_password_is_masked_completely(user: str, password: str) -> None:
+    """Also if it contains an `@` or a colon."""
     said = mask_text(f"cannot reach http://{user}:{password}@host.example/index/, try again", {})
     assert said == "cannot reach http://***@host.example/index/, try again"
 
 
-def test_a_known_secret_is_masked_without_its_url() -> None:
-    """A program may say the password alone, or a token from another variable."""
+def test_secret_is_masked_outside_of_its_url() -> None:
+    """The password alone, or a token of another variable."""
     known = {
         "UV_DEFAULT_INDEX": "https://user:pass-word@host.example/index",
         "MORE": "https://lone-token@host/",
@@ -108,22 +108,22 @@ AWKWARD = "pass\"w<o>r'd\\/ é"
         lambda secret: f"https://host/?key={quote(secret, safe='')}",
     ],
 )
-def test_a_secret_is_masked_as_text_escapes_it(spelled: Callable[[str], str]) -> None:
-    """In a traceback, in JSON, on a page and in an address."""
+def test_escaped_secret_is_masked(spelled: Callable[[str], str]) -> None:
+    """As in a traceback, in JSON, in HTML and in a URL."""
     text = Masker({"DB_PASSWORD": AWKWARD}).mask_text(spelled(AWKWARD))
     assert "***" in text
     assert re.search("pass|[wo]", text.replace("https://host/?key=", "")) is None
 
 
 @given(st.text(min_size=6), st.text(), st.text())
-def test_masked_json_stays_json(secret: str, before: str, after: str) -> None:
-    """A record of a job is a line of JSON."""
+def test_masked_json_is_valid_json(secret: str, before: str, after: str) -> None:
+    """A record is a line of JSON."""
     line = json.dumps([before + secret + after])
     assert len(json.loads(Masker({"DB_PASSWORD": secret}).mask_text(line))) == 1
 
 
-def test_data_keep_their_length() -> None:
-    """The header of a value says where each leaf begins."""
+def test_masked_data_keep_their_length() -> None:
+    """The header of a value has the offset of each leaf."""
     strings = np.array(["hunter22", "other"])
     masker = Masker({"APITOKEN": "hunter22"})
     data = masker.mask_data(b"\xff" + b"hunter22" + strings.tobytes())
@@ -132,8 +132,8 @@ def test_data_keep_their_length() -> None:
     assert masker.mask_content(b"it is hunter22") == b"it is ***"
 
 
-def test_a_tree_keeps_the_words_of_its_protocol() -> None:
-    """Whose secret is `execute` still has stages of that name."""
+def test_masked_tree_keeps_protocol_keywords() -> None:
+    """A secret `execute` does not mask the stage of that name."""
     masker = Masker({"APITOKEN": "execute"})
     event = {"stage": "execute", "error": {"message": ["cannot execute", 1, None]}}
     masked_event = {"stage": "execute", "error": {"message": ["cannot ***", 1, None]}}

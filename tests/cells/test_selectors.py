@@ -1,4 +1,4 @@
-"""Selectors: which releases they name, and what they say when they name none."""
+"""Selectors: the releases and cells that they select, and their errors."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
         ("latest-3", ["0.6.0"]),
     ],
 )
-def test_a_selector_names_releases_in_order(
+def test_selector_resolves_to_releases_in_order(
     selector: str, expected: list[str], releases: Releases
 ) -> None:
-    """Exact releases, specifiers, and counting back from the newest."""
+    """Exact releases, specifiers, and `latest-N`."""
     assert list(resolve_selector(selector, releases)) == expected
 
 
@@ -73,24 +73,24 @@ def test_matching_and_resolving_agree(selector: str) -> None:
         ("latest-5", "only 5 releases are known"),
     ],
 )
-def test_a_selector_that_names_nothing_is_one_clear_error(
+def test_selector_without_a_release_is_a_usage_error(
     selector: str, message: str, releases: Releases
 ) -> None:
-    """An impossible selector never becomes an empty list."""
+    """A selection is never empty."""
     with pytest.raises(UsageError, match=message):
         resolve_selector(selector, releases)
 
 
-def test_a_path_selector_becomes_absolute(
+def test_path_selector_becomes_absolute(
     releases: Releases, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A relative interpreter is meant from where the command is run."""
+    """Relative to the working directory."""
     monkeypatch.chdir(tmp_path)
     assert resolve_selector("path:env/bin/python", releases) == (f"path:{tmp_path}/env/bin/python",)
 
 
-def test_cells_come_from_ids_and_from_selectors(releases: Releases) -> None:
-    """The command line's --cell takes both."""
+def test_cells_are_selected_by_id_or_selector(releases: Releases) -> None:
+    """The option --cell accepts both."""
     assert [cell.id for cell in select_cells("jax0.6.0-cpu4", releases)] == ["jax0.6.0-py311-cpu4"]
     assert [cell.id for cell in select_cells(">=0.8", releases)] == [
         "jax0.8.3-py311-cpu8",
@@ -98,8 +98,8 @@ def test_cells_come_from_ids_and_from_selectors(releases: Releases) -> None:
     ]
 
 
-def test_a_path_without_jax_is_no_cell(releases: Releases) -> None:
-    """An interpreter that has no jax is refused with what to do."""
+def test_interpreter_without_jax_is_rejected(releases: Releases) -> None:
+    """The message has a remedy."""
     with pytest.raises(InfrastructureError, match=r"no jax among its .* install jax"):
         select_cells(f"path:{sys.executable}", releases)
 
@@ -114,29 +114,29 @@ def test_a_path_without_jax_is_no_cell(releases: Releases) -> None:
         ("0.5.3 @cpu4", ["jax0.5.3-py311-cpu4"]),
     ],
 )
-def test_a_selector_may_name_a_platform(text: str, expected: list[str], releases: Releases) -> None:
-    """For any selector alike."""
+def test_selector_may_have_a_platform(text: str, expected: list[str], releases: Releases) -> None:
+    """After an `@`, for every kind of selector."""
     assert [cell.id for cell in select_cells(text, releases)] == expected
 
 
-def test_a_path_may_name_a_platform_and_have_an_at_sign_in_it() -> None:
-    """What stands before the last `@` is a path; `python@3.11` is one itself."""
+def test_path_selector_may_contain_an_at_sign() -> None:
+    """The platform is after the last `@`; `python@3.11` is a path."""
     path = "path:/opt/python@3.11/bin/python"
     assert split_platform(path) == (path, {})
     assert split_platform("path:/opt/python@3.11") == ("path:/opt/python@3.11", {})
     assert split_platform(f"{path}@gpu") == (path, {"platform": "gpu"})
 
 
-def test_a_selector_may_name_options(releases: Releases) -> None:
-    """As in the id of a cell."""
+def test_selector_may_have_options(releases: Releases) -> None:
+    """As in a cell id."""
     (cell,) = select_cells("0.6.2@cpu4-x64-numpy2.0.2-cfg.jax_a=b", releases)
     assert cell.id == "jax0.6.2-py311-cpu4-numpy2.0.2-x64-cfg.jax_a=b"
     with pytest.raises(UsageError, match="unknown factor 'Q'"):
         select_cells("0.6.2@cpu4-Q", releases)
 
 
-def test_a_platform_that_there_is_none_of_is_told(releases: Releases) -> None:
-    """By its own error."""
+def test_unknown_platform_of_a_selector_is_a_usage_error(releases: Releases) -> None:
+    """With the message for platforms."""
     with pytest.raises(UsageError, match="platform 'nope': expected one of"):
         select_cells("0.6.2@nope", releases)
     with pytest.raises(UsageError, match="v5e has no topology 3x3"):
@@ -154,17 +154,17 @@ def test_a_platform_that_there_is_none_of_is_told(releases: Releases) -> None:
         ("jax0.6.2", False),
     ],
 )
-def test_cells_of_a_matrix_are_narrowed_by_platform_too(
+def test_matrix_cells_are_filtered_by_platform(
     text: str, matches: bool, releases: Releases
 ) -> None:
-    """A selector without a platform is for any."""
+    """A selector without a platform matches all of them."""
     (cell,) = select_cells("0.6.2@tpu:v5e:2x2", releases)
     assert matches_cell(text, cell, releases) is matches
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu", "cpu-mp2"])
-def test_the_selector_of_a_path_cell_names_it(platform: str) -> None:
-    """Its id does not: nothing leads from it to the interpreter."""
+def test_path_cell_is_selected_by_its_selector(platform: str) -> None:
+    """Its id does not contain the path."""
     cell = Cell(release="path:/opt/env/bin/python", python="3.11", platform=platform, devices=4)
     assert cell.selector != cell.id
     assert matches_cell(cell.selector, cell, table("0.6.2"))

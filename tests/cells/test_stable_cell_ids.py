@@ -1,4 +1,4 @@
-"""Places of cells: what they are called in every run."""
+"""Stable ids of cells, which are the same in every nightly run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def nightly(day: int, rest: str = "-cpu8", python: str = "py312") -> str:
     return f"jax0.13.0.dev202605{day:02}-{python}{rest}"
 
 
-def test_cells_of_releases_are_their_own_places() -> None:
-    """Environments that exist, too; and what is no cell's id at all."""
+def test_ids_of_releases_and_environments_are_stable() -> None:
+    """Texts that are no cell ids are unchanged, too."""
     cells = [EXACT, OWN, "py311", "jax0.6.2.post1-py311-tpu.v5e.2x2"]
     assert make_stable_cell_ids(cells) == {cell: cell for cell in cells}
 
 
-def test_neither_the_date_nor_the_python_of_a_nightly_counts() -> None:
-    """What else the cell is does."""
+def test_stable_id_of_a_nightly_has_no_date_and_python() -> None:
+    """Its options remain."""
     assert make_stable_cell_ids(
         [nightly(1), nightly(1, "-tpu.v5e.2x2"), nightly(1, "-cpu8-x64"), EXACT]
     ) == {
@@ -34,8 +34,8 @@ def test_neither_the_date_nor_the_python_of_a_nightly_counts() -> None:
     }
 
 
-def test_a_night_that_is_not_known_has_the_place_of_the_one_before() -> None:
-    """Nothing is known of it but where it would have been."""
+def test_unresolved_nightly_has_the_stable_id_of_a_resolved_one() -> None:
+    """The id that it would have if it were resolved."""
     cells = ["jaxnightly-py312-cpu8", "jaxnightly-py312-tpu.v5e.2x2", "jaxnightly.3-py312-cpu8"]
     places = ["nightly-cpu8", "nightly-tpu.v5e.2x2", "nightly-1-cpu8"]
     assert make_stable_cell_ids(cells) == dict(zip(cells, places, strict=True))
@@ -44,8 +44,8 @@ def test_a_night_that_is_not_known_has_the_place_of_the_one_before() -> None:
     assert make_stable_cell_ids([nightly(3), cells[0]])[cells[0]] == "nightly-1-cpu8"
 
 
-def test_several_nightlies_of_one_run_stay_apart() -> None:
-    """By their age, and those of one day by their Python."""
+def test_several_nightlies_have_distinct_stable_ids() -> None:
+    """By age, and by Python for the same date."""
     old = "jax0.13.0.dev20260430-py312-cpu8"
     cells = [old, nightly(2), nightly(2, python="py313"), nightly(2, "")]
     assert make_stable_cell_ids(cells) == {

@@ -1,4 +1,4 @@
-"""What a case is handed, where programs are compiled only: a TPU that is not here."""
+"""The environment of a case on a compile-only platform: a TPU without hardware."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield bench
 
 
-def test_a_reference_gets_what_was_put(bench: Bench, tmp_path: Path) -> None:
-    """Not its description: the program is compiled for that, the reference computes."""
+def test_reference_gets_the_values_given_to_put(bench: Bench, tmp_path: Path) -> None:
+    """The program gets descriptions, the reference gets values."""
     finished = bench.at(tmp_path).run(SHARDED, "program()", "import jax")
     assert finished.error is None
     (leaf,) = decode_value(finished.blobs["reference"]).leaves

@@ -1,4 +1,4 @@
-"""What a jaxpr holds, on an old, a middle and the newest release."""
+"""Equations of jaxprs, on an old, a middle and the newest release."""
 
 from __future__ import annotations
 
@@ -43,10 +43,8 @@ def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
         ("size(looping, X) > size(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x), X[0])", True),
     ],
 )
-def test_equations_are_found_wherever_they_are(
-    bench: Bench, expression: str, expected: object
-) -> None:
-    """Inside branches of a cond, bodies of a scan and functions under jit, on every release."""
+def test_nested_equations_are_found(bench: Bench, expression: str, expected: object) -> None:
+    """In branches of cond, bodies of scan and functions under jit."""
     finished = bench.run(f"return np.array(({expression}) == {expected!r})", top=TOP)
     assert finished.outcome is Outcome.OK, finished.error
     assert leaf_of(finished).data == b"\x01"
@@ -68,8 +66,8 @@ def test_equations_are_found_wherever_they_are(
         ("ending(raising, KeyError('k'))", "KeyError"),
     ],
 )
-def test_endings_are_told_in_a_few_words(bench: Bench, expression: str, expected: str) -> None:
-    """The class of the error and those of the words looked for that it says, nothing else."""
+def test_endings_have_the_class_and_the_words(bench: Bench, expression: str, expected: str) -> None:
+    """The class of the error, and the given words that its message contains."""
     finished = bench.run(f"return np.array({expression} == {expected!r})", top=TOP)
     assert finished.outcome is Outcome.OK, finished.error
     assert leaf_of(finished).data == b"\x01"

@@ -1,4 +1,4 @@
-"""Topologies that cannot be had: one reason, the same in every process."""
+"""Topologies that a release cannot compile for: one reason, the same in every process."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield made
 
 
-def test_a_release_without_the_plugin_cannot_be_asked(bench: Bench, tmp_path: Path) -> None:
-    """It is unsupported, by the platform's name and in jax's words."""
+def test_topology_without_plugin_is_unsupported(bench: Bench, tmp_path: Path) -> None:
+    """The reason has the platform and the message of jax."""
     finished = bench.at(tmp_path).run(
         """
         from conformance.kit.env import get_topology_devices
@@ -37,8 +37,8 @@ def test_a_release_without_the_plugin_cannot_be_asked(bench: Bench, tmp_path: Pa
     assert "cuda" in finished.error.message.partition(": ")[2]
 
 
-def test_a_reason_has_no_address_and_no_folder(bench: Bench, tmp_path: Path) -> None:
-    """They differ from process to process and from host to host."""
+def test_reason_has_no_address_and_no_folder(bench: Bench, tmp_path: Path) -> None:
+    """They differ between processes and hosts."""
     finished = bench.at(tmp_path).run(
         """
         from conformance.kit.env import make_unsupported
@@ -53,8 +53,8 @@ def test_a_reason_has_no_address_and_no_folder(bench: Bench, tmp_path: Path) -> 
     )
 
 
-def test_a_device_that_compiles_nothing_is_unsupported(bench: Bench, tmp_path: Path) -> None:
-    """Though it has a description: whatever the release raises is the reason."""
+def test_topology_that_fails_to_compile_is_unsupported(bench: Bench, tmp_path: Path) -> None:
+    """The reason is the error of the release."""
     finished = bench.at(tmp_path).run(
         """
         from dataclasses import replace
@@ -70,7 +70,7 @@ def test_a_device_that_compiles_nothing_is_unsupported(bench: Bench, tmp_path: P
     assert finished.error.message.startswith("cuda h100 cannot be compiled for: ")
 
 
-def test_a_device_that_compiles_passes(bench: Bench, tmp_path: Path) -> None:
+def test_topology_that_compiles_is_supported(bench: Bench, tmp_path: Path) -> None:
     """One operation, lowered and compiled."""
     finished = bench.at(tmp_path).run("env.try_compiling()\nreturn Observed(1)")
     assert finished.outcome is Outcome.OK

@@ -1,4 +1,4 @@
-"""What case authors import is what the orchestrator reads, on every Python a cell may have."""
+"""The vocabulary of case files, as the static reader expects it, on every supported Python."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def read(struct: type[msgspec.Struct]) -> dict[str, Any]:
     ],
     ids=["program", "probe", "deviation"],
 )
-def test_what_authors_write_is_what_is_read(
+def test_keywords_are_those_of_the_static_reader(
     function: Callable[..., Any], struct: type[msgspec.Struct], without: tuple[str, ...]
 ) -> None:
-    """Keywords of the kit and fields of the static reader: the same names, order and defaults."""
+    """The same names, order and defaults."""
     expected = {name: value for name, value in read(struct).items() if name not in without}
     assert list(declared(function)) == list(expected)
     assert declared(function) == expected
 
 
 @pytest.mark.parametrize("mark", [program, probe])
-def test_a_decorator_only_marks(mark: Callable[..., Any]) -> None:
-    """The function stays itself: calling it needs no harness."""
+def test_decorator_returns_the_function(mark: Callable[..., Any]) -> None:
+    """Calling it needs no harness."""
 
     def case(env: object) -> int:
         return 42
@@ -69,21 +69,21 @@ def test_a_decorator_only_marks(mark: Callable[..., Any]) -> None:
     assert case(None) == 42
 
 
-def test_the_values_of_the_vocabulary() -> None:
-    """Defaults that case files lean on."""
+def test_defaults_of_the_vocabulary() -> None:
+    """Case files depend on them."""
     assert Program(abs) == Program(fn=abs, args=(), kwargs={}, reference=None, jit={})
     assert Observed(1) == Observed(value=1, reference=None, artifacts={})
     assert raises("TypeError|ValueError", match="bad") == Raises("TypeError|ValueError", "bad")
 
 
-def test_everything_offered_is_there() -> None:
-    """`from conformance.kit import *` gives the vocabulary, and nothing by accident."""
+def test_all_lists_the_vocabulary() -> None:
+    """`from conformance.kit import *` imports nothing else."""
     assert all(hasattr(kit, name) for name in kit.__all__)
     assert list(kit.__all__) == sorted(kit.__all__)
 
 
-def test_importing_the_kit_imports_neither_jax_nor_ours() -> None:
-    """A case file can be imported, or read by an editor, where jax is not installed."""
+def test_kit_imports_neither_jax_nor_the_harness() -> None:
+    """Case files can be imported without jax."""
     code = "import sys, conformance.kit; print(sorted(m for m in sys.modules if '.' not in m))"
     code += "; print([m for m in sys.modules if m.startswith('conformance.') and '.kit' not in m])"
     done = subprocess.run(
@@ -95,6 +95,6 @@ def test_importing_the_kit_imports_neither_jax_nor_ours() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(KIT.glob("*.py")), ids=lambda file: file.name)
-def test_the_kit_is_python_3_10(file: Path) -> None:
-    """A cell's Python may be older than the orchestrator's."""
+def test_kit_has_the_syntax_of_python_3_10(file: Path) -> None:
+    """The Python of a cell may be older than that of the orchestrator."""
     ast.parse(file.read_bytes(), filename=str(file), feature_version=(3, 10))
