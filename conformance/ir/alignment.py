@@ -111,6 +111,7 @@ class _Aligner:
     def __init__(self, hashes_a: Fingerprints, hashes_b: Fingerprints) -> None:
         self._alignment = Alignment()
         self._hashes = (hashes_a, hashes_b)
+        # Pairs whose readers may be certain pairs; then, pairs that guesses may start from.
         self._new_pairs: list[tuple[Instruction, Instruction]] = []
         self._guess_candidates: list[tuple[Instruction, Instruction]] = []
 
@@ -244,7 +245,7 @@ class _Aligner:
                 self._add(a, b)
 
     def _propagate(self) -> None:
-        """Pair operands and readers of pairs, the surest first, until no new pair is found."""
+        """Pair operands and readers of pairs, certain ones first, until there are no new pairs."""
         self._propagate_certain()
         while self._guess_candidates:
             a, b = self._guess_candidates.pop()
@@ -257,7 +258,7 @@ class _Aligner:
             self._propagate_certain()
 
     def _propagate_certain(self) -> None:
-        """Pair readers whose operands are all paired, until no new pair is found."""
+        """Pair readers whose operands are all paired, until there are no new pairs."""
         while self._new_pairs:
             a, b = self._new_pairs.pop()
             self._pair_readers(a, b, certain=True)
@@ -316,7 +317,7 @@ class _Aligner:
     def _pair_operands(
         self, a: Instruction, b: Instruction
     ) -> list[tuple[Instruction, Instruction]]:
-        """Return pairs of operands at the same place."""
+        """Return the corresponding operands of two paired instructions."""
         slots_a, slots_b = find_slots(a), find_slots(b)
         if slots_a is not None and slots_b is not None:
             values_a, values_b = slots_a.values, slots_b.values

@@ -107,7 +107,7 @@ class Analysis:
 
 
 def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
-    """Bring a text into its normal forms, and collect its facts.
+    """Compute the fingerprints and the facts of a text.
 
     Args:
         text: The text.

@@ -50,7 +50,7 @@ class Change:
         kind: A `ChangeKind`.
         count: Number of places.
         severity: `semantic`, `structural` or `cosmetic`.
-        title: A short description.
+        title: A short description, e.g. `reduce-window removed`.
         about: Subject (`collective`, `value order` ...), empty if there is no special one.
         where: Place of the example: loops and branches around it, name stack, and the line of the
             user's source.
@@ -125,7 +125,7 @@ class IrDiff:
 
     @property
     def aligned_share(self) -> float:
-        """Share of instructions that are paired; if it is low, the entries are not reliable."""
+        """Share of instructions that are paired, 0 to 1; a low one makes entries unreliable."""
         total = self.matched + self.changed + self.unmatched
         # Two empty modules are aligned completely.
         return 1.0 if total == 0 else (self.matched + self.changed) / total

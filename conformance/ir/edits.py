@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 ValueDifference: TypeAlias = tuple[str, "Value | None", "Value | None"]
-"""A difference of two lists of values: the place, the value of the first, that of the second."""
+"""A difference of two lists of values: position, value in the first list, value in the second."""
 
 
 class Side(StrEnum):
@@ -47,7 +47,7 @@ class IrEdit:
         side: Kind of the edit.
         a: The instruction of the first module, if any.
         b: The instruction of the second module, if any.
-        place: The computations around the place.
+        place: The pair of computations that contains the instructions.
         aspects: For a changed pair, `type` and the names of attributes; for a rewired one, the
             positions of operands.
     """
@@ -157,7 +157,7 @@ class _Edits:
                 self._join_producers(rewired, ours, theirs)
 
     def _join_producers(self, edit: IrEdit, ours: Value | None, theirs: Value | None) -> None:
-        """Join an edit with the unpaired instructions of its operands."""
+        """Join an edit with those of the instructions that produce its values."""
         self._parent.setdefault(edit, edit)
         for value in (ours, theirs):
             if value is None:

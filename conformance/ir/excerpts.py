@@ -49,7 +49,7 @@ class Excerpts:
         return tuple(dict.fromkeys(lines))
 
     def quote_line(self, instruction: Instruction) -> str:
-        """Return the line of an instruction, shortened for a quotation."""
+        """Return the line of an instruction, without noise and shortened."""
         return quote(self.find_line(instruction))
 
     def find_line(self, instruction: Instruction) -> str:

@@ -1,4 +1,4 @@
-"""Pairs of slots of two loops or branches, whose orders are independent."""
+"""Pairs of slots of two loops or branches, which may have different orders."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _pair_equal_keys(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, ke
 
 
 def _make_keys(slots: Slots, operand_keys: Keys) -> Iterator[Keys]:
-    """Yield keys of slots, the surest first: hashes of their operands and uses."""
+    """Yield keys of slots, the most specific first: hashes of their operands and uses."""
     types = [spell_type(get_type(value)).encode() for value in slots.values]
     step = dict(slots.instruction.bodies).get("body")
     last = [node.op.encode() for node, _ in step.results] if step is not None else []

@@ -98,7 +98,7 @@ class HloAttributes(NamedTuple):
     """The attributes after the operands, except `metadata`.
 
     Attributes:
-        items: Attributes by name.
+        items: Attributes by name, without callees.
         bodies: Role and name of each callee.
         unknown: Names of unknown attributes.
     """

@@ -23,9 +23,9 @@ Line: TypeAlias = tuple[int, str]
 """Number, counted from 1, and text."""
 
 DEEPEST = 100
-"""How deep brackets may be nested: real modules stay below ten, and recursion stays safe."""
+"""Limit of nested brackets: real modules stay below ten, and recursion stays safe."""
 LARGEST = 1 << 20
-"""How many devices a list may name, so that a short text cannot fill the memory."""
+"""Limit of devices in a list, so that a short text such as an iota cannot fill the memory."""
 
 # Possessive groups throughout: a malformed text of megabytes must not make a pattern backtrack.
 QUOTED = r'"(?>(?:[^"\\]++|\\.)*)"'
@@ -70,7 +70,7 @@ def find_closing(text: str, start: int) -> int:
     """Return the position after the bracket that closes the opening bracket at `start`.
 
     Raises:
-        HloTextError: If none does.
+        HloTextError: If no bracket closes it, or the brackets do not match.
     """
     open_: list[str] = []
     for match in _BRACKET.finditer(text, start):
@@ -94,7 +94,7 @@ def find_value_end(text: str, start: int) -> int:
     """Return where the value that begins at `start` ends: at a comma outside brackets, or the end.
 
     Raises:
-        HloTextError: If a bracket or quote is not closed, or one is closed that was not opened.
+        HloTextError: If a bracket or quote is not closed, or a bracket was not opened.
     """
     while True:
         match = _PART.match(text, start)
@@ -152,7 +152,7 @@ def match_parts(pattern: re.Pattern[str], text: str, expected: str) -> Iterator[
     """Match each part of a list in braces.
 
     Raises:
-        HloTextError: If the pattern does not fit one of them.
+        HloTextError: If the pattern does not fit a part.
     """
     for part in split_parts(strip_brackets(text)):
         yield match_all(pattern, part, expected)
@@ -193,7 +193,7 @@ def split_header(text: str) -> tuple[str, int]:
     """Return the module's header, which may be several lines, and the number of the line after it.
 
     Raises:
-        HloTextError: If the text does not begin with one.
+        HloTextError: If the text does not begin with a header.
     """
     start = _find_match_end(_BEFORE_HEADER, text, 0)
     if not text.startswith("HloModule", start):
@@ -213,7 +213,7 @@ def _find_match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def number_lines(text: str, first: int) -> Iterable[Line]:
-    """Return the lines from number `first` on, bodies within instructions before these."""
+    """Return the lines from number `first` on; bodies within instructions precede these."""
     numbered = islice(enumerate(text.split("\n"), 1), first - 1, None)
     # Only `HloPrintOptions.canonical()` needs the slower generator.
     return _unfold_bodies(numbered) if _BODY.search(text) else numbered

@@ -25,7 +25,7 @@ TABLES = frozenset({"FileNames", "FunctionNames", "FileLocations", "StackFrames"
 
 
 class Origins(dict[str, Origin]):
-    """Origins by the text of their metadata after the opening brace; equal ones are one object."""
+    """Origins by the text of their metadata after the brace; equal origins are one object."""
 
     def __init__(self) -> None:
         super().__init__()

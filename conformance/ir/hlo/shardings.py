@@ -40,7 +40,7 @@ _UNREDUCED = re.compile(r"unreduced[ =]([a-z]+)", re.ASCII)
 _PLAIN = frozenset({"replicated", "manual", "unknown", "unreduced"})
 
 MOST_AXES = 64
-"""How many axes a mesh may have: each axis of size 1 costs time without adding devices."""
+"""Limit of axes of a mesh: axes of size 1 cost time without adding devices."""
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -244,8 +244,8 @@ def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
         text: As after `sharding=`, braces included.
 
     Returns:
-        The sharding, and `as 3`, `like 3` or nothing for each of its parts; empty if
-        every part has none.
+        The sharding, and the group of each part: `as 3`, `like 3` or an empty text. The groups are
+        empty if no part has a group.
 
     Raises:
         HloTextError: If the text is no sharding.
@@ -262,6 +262,7 @@ def read_sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
 
 
 def _read_part(text: str) -> tuple[Sharding, str]:
+    """Return the sharding of an array without the outer braces, and its shard group."""
     # The group may follow any spelling of a sharding, so it is cut out first.
     group = ""
     if match := _SHARD_GROUP.search(text):

@@ -1,8 +1,8 @@
 """Types and constants of HLO text.
 
-A type is `f32[2,<=3]{1,0:T(8,128)S(1)}`, `token[]`, `opaque[]` or a tuple of types. A constant has
-one text for each value, and a digest in place of a long one: it is taken over the text without
-blanks, for releases print the numbers of an array alike.
+A type is `f32[2,<=3]{1,0:T(8,128)S(1)}`, `token[]`, `opaque[]` or a tuple of types. Equal constants
+have equal texts; a long constant becomes a digest of its text without blanks, because all releases
+print the numbers of an array alike.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LAYOUT = re.compile(
 _SPACE = re.compile(r"(?<![A-Z])S\((\d+)\)", re.ASCII)
 
 LONGEST = 1_000
-"""Up to this many elements a constant is written out, others are a digest."""
+"""Largest number of elements that are written out; a longer constant becomes a digest."""
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{16} of \d+ elements")
 _FLOAT = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan(?:\(0x[0-9a-f]+\))?)", re.ASCII)

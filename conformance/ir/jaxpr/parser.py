@@ -49,7 +49,7 @@ def parse(text: str) -> Module:
         tuples with an entry for every result, present only if any entry is not empty.
 
     Raises:
-        IrSyntaxError: If the text is no jaxpr.
+        IrSyntaxError: If the text is no document of a jaxpr, or its numbers are out of range.
     """
     module = _Reader(decode(text)).read()
     module.find_reachable()  # raises on recursion

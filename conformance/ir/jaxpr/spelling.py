@@ -78,9 +78,10 @@ ALL_OF: Final = {
     "in_layouts": None,
     "out_layouts": None,
 }
-"""The default entry of parameters with an entry for each input or output."""
+"""The default entry of parameters that have an entry for each input or output."""
 
 EFFECTS = "ctx effects"
+"""Attribute in which the worker stores the effects of an equation."""
 
 
 def normalise_spelling(module: Module) -> None:
@@ -100,9 +101,10 @@ def normalise_spelling(module: Module) -> None:
 
 
 def rename_primitive(instruction: Instruction) -> None:
-    """`psum2` (to 0.5.3) and `psum_invariant` (from 0.6.0) are `psum`, `pjit` (to 0.6.2) is `jit`.
+    """Give a primitive its newest name, e.g. `jit` for `pjit` (up to 0.6.2).
 
-    From 0.6.0 on `pbroadcast` is `pvary`, except the collective of that name, which has a source.
+    `psum2` (up to 0.5.3) and `psum_invariant` (from 0.6.0) become `psum`. `pbroadcast` (up to
+    0.5.3) becomes `pvary`, except the collective of that name, which has a source.
     """
     # Before the table: `pvary` of one release and a collective of another share this name.
     if instruction.op == "pbroadcast" and "source" not in instruction.attributes:
@@ -111,7 +113,7 @@ def rename_primitive(instruction: Instruction) -> None:
 
 
 def rename_parameters(instruction: Instruction) -> None:
-    """Parameters get their newest names, also those that became bodies."""
+    """Give parameters their newest names, also those that became bodies."""
     attributes = instruction.attributes
     # Most equations have none of them, and keep their dictionary.
     if not PARAMETERS.keys().isdisjoint(attributes):
@@ -123,9 +125,9 @@ def rename_parameters(instruction: Instruction) -> None:
 
 
 def normalise_axes(instruction: Instruction) -> None:
-    """The axes of a collective are a tuple: `'x'` (to 0.5.0) becomes `('x',)`.
+    """Make the axes of a collective a tuple: `'x'` (up to 0.5.0) becomes `('x',)`.
 
-    Those of a reduction come from a set in some releases (0.7.1), so they are sorted.
+    The axes of a reduction are sorted, because some releases (0.7.1) take them from a set.
     """
     if instruction.op not in COLLECTIVES:
         return
@@ -141,7 +143,7 @@ def normalise_axes(instruction: Instruction) -> None:
 
 
 def normalise_specs(instruction: Instruction) -> None:
-    """A shard_map's `in_names` (to 0.6.0) are pairs of dimension and axes, `in_specs` the axes.
+    """Convert the names of a `shard_map` (up to 0.6.0) from pairs of dimension and axes to specs.
 
     Trailing dimensions that are not cut are dropped.
     """
@@ -170,7 +172,7 @@ def _normalise_spec(spec: Attribute) -> Attribute:
 
 
 def normalise_manual_axes(instruction: Instruction) -> None:
-    """A shard_map's `auto` (to 0.6.0) are the axes of its mesh that are not made manual."""
+    """Replace the axes of a `shard_map` that are not manual (`auto`, up to 0.6.0) by the others."""
     auto, mesh = instruction.attributes.pop("auto", None), instruction.attributes.get("mesh")
     if isinstance(auto, tuple) and isinstance(mesh, tuple):
         axes = [axis[0] for axis in mesh[1:] if isinstance(axis, tuple)]
@@ -180,7 +182,7 @@ def normalise_manual_axes(instruction: Instruction) -> None:
 
 
 def normalise_scan_counts(instruction: Instruction) -> None:
-    """A scan's `ft_in` (from 0.11.0) holds its numbers of constants and carries."""
+    """Replace `ft_in` of a scan (from 0.11.0) by the numbers of its constants and carries."""
     # The outputs follow from the inputs and the body.
     instruction.attributes.pop("ft_out", None)
     match instruction.attributes.pop("ft_in", None):
@@ -191,7 +193,7 @@ def normalise_scan_counts(instruction: Instruction) -> None:
 
 
 def normalise_platforms(instruction: Instruction) -> None:
-    """The default of a choice by platform (to 0.6.0) is a last platform None."""
+    """Replace the default of a choice by platform (up to 0.6.0) by a last platform None."""
     default, platforms = instruction.attributes.pop("has_default", False), "platforms"
     named = instruction.attributes.get(platforms)
     if default is True and isinstance(named, tuple):
@@ -199,7 +201,7 @@ def normalise_platforms(instruction: Instruction) -> None:
 
 
 def drop_last_axis(instruction: Instruction) -> None:
-    """A `top_k` without an axis (before 0.8.1) is along the last one."""
+    """Drop the axis of a `top_k` if it is the last, as releases before 0.8.1 imply."""
     if isinstance(instruction.type, Tensor):
         return
     first = instruction.type[0]
@@ -208,13 +210,13 @@ def drop_last_axis(instruction: Instruction) -> None:
 
 
 def drop_bookkeeping(instruction: Instruction) -> None:
-    """Functions still to be traced have no meaning, and their parameters vary by release."""
+    """Drop functions still to be traced: they have no meaning, and vary by release."""
     for name in BOOKKEEPING & instruction.attributes.keys():
         del instruction.attributes[name]
 
 
 def drop_neutral(instruction: Instruction) -> None:
-    """Parameters at the value that is equivalent to their absence; None always is."""
+    """Drop parameters at the value that is equivalent to their absence; None always is."""
     # The value of a constant that the worker could not reach is None, which is no default.
     if instruction.op in {"literal", "constant", "parameter"}:
         return
@@ -234,7 +236,7 @@ def _is_neutral(name: str, value: Attribute, neutral: tuple[Attribute, ...]) -> 
 
 
 def drop_trivial_shardings(instruction: Instruction) -> None:
-    """A sharding that cuts nothing, on a mesh without explicit axes (from 0.5.0 on), is dropped."""
+    """Drop a sharding (from 0.5.0 on) that cuts nothing, on a mesh without explicit axes."""
     # On a mesh with explicit axes the sharding is a part of the type, so it stays.
     for name in ("sharding", "out_sharding"):
         if _is_trivial(instruction.attributes.get(name)):
@@ -252,12 +254,12 @@ def _is_trivial(sharding: Attribute) -> bool:
 
 
 def drop_variance(instruction: Instruction) -> None:
-    """The varying axes of results (from 0.6.2 on) follow from the equations, and are dropped."""
+    """Drop the varying axes of results (from 0.6.2 on), which follow from the equations."""
     instruction.attributes.pop(f"{RESULT}vma", None)
 
 
 def drop_axis_effects(instruction: Instruction) -> None:
-    """Naming an axis is no effect that orders an equation."""
+    """Drop the effect of naming an axis, which does not order an equation."""
     effects = instruction.attributes.get(EFFECTS)
     if isinstance(effects, tuple):
         others = tuple(effect for effect in effects if effect != "NamedAxisEffect")
@@ -268,7 +270,7 @@ def drop_axis_effects(instruction: Instruction) -> None:
 
 
 def split_reductions(computation: Computation) -> None:
-    """A reduction of several operands (to 0.8.1) becomes a reduction of each."""
+    """Replace a reduction of several operands (up to 0.8.1) by a reduction of each."""
     moved: Moved = {}
     instructions: list[Instruction] = []
     for instruction in computation.instructions:

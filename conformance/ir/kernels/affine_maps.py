@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from conformance.ir.kernels.bytecode import Cursor
 
 MOST: Final = 1 << 10
-"""How many dimensions a map may have, and how many parts an expression."""
+"""Limit of the dimensions of a map, and of the parts of an expression."""
 # The codes of expressions; 0 to 2 are a dimension, a symbol and a constant.
 _OPERATORS: Final = {3: "+", 4: "*", 5: "mod", 6: "floordiv", 7: "ceildiv"}
 

@@ -33,7 +33,7 @@ _REQUIRED: Final = frozenset(_Section) - {_Section.PROPERTIES}
 
 
 class BytecodeError(ValueError):
-    """Bytes that are no bytecode of a known form; the message names what was expected."""
+    """Bytes that are no bytecode of a known form; the message names the expected content."""
 
 
 class Cursor:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROLE: Final = "kernel"
 """Role of a kernel in the custom call that runs it."""
 DEEPEST: Final = 64
-"""How deep a configuration may nest."""
+"""Limit of the nesting of a configuration; deeper parts are kept as they are."""
 _CALLS: Final = frozenset({"custom-call", "stablehlo.custom_call", "mhlo.custom_call"})
 _CONFIG: Final = "backend_config"
 _FRONTEND: Final = "frontend_attributes"
@@ -50,7 +50,7 @@ def read_kernels(module: Module) -> None:
     that is not understood becomes an attribute, the digest of its bytes.
 
     Args:
-        module: Rewritten in place; attributes have their usual names already.
+        module: Rewritten in place; its attributes have their canonical names already.
     """
     # Equal bytecode is read once: a model calls the same kernel in each layer.
     kernels: dict[bytes, Computation | None] = {}

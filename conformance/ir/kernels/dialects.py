@@ -1,4 +1,4 @@
-"""The operations of kernels: how they are stored, how releases spell them, which have effects.
+"""The operations of kernels: their stored properties, their spellings, and their effects.
 
 An operation that its dialect knew is stored with its properties: attributes in the order of their
 names, each as a number, which has a flag where one may be missing. The sizes of operand segments
@@ -171,7 +171,7 @@ _DEFAULTS: Final[dict[tuple[str, str], Attribute]] = {
     ("tt.load", "isVolatile"): False,
 }
 ENTRY: Final = "main"
-"""The name of every entry function: its own name is in the configuration."""
+"""The name given to entry functions; the original name is also in the configuration."""
 
 
 def read_properties(

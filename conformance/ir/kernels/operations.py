@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Type, Value
 
 DEEPEST: Final = 200
-"""How deep regions may nest."""
+"""Limit of nested regions."""
 _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES = (
     1 << bit for bit in range(7)
 )
@@ -204,7 +204,7 @@ class KernelReader:
         return instruction, count, isolated
 
     def _enter_isolated(self, cursor: Cursor) -> tuple[Cursor, Scope]:
-        """Return where the regions of an isolated operation are, which see no values around."""
+        """Return cursor and scope for the regions of an isolated operation: no outer values."""
         if not self._container.is_current:
             return cursor, []
         number, data = cursor.read_section()

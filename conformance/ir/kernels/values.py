@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEEPEST: Final = 64
-"""How deep attributes and types may nest."""
+"""Limit of the nesting of attributes and types."""
 LARGEST: Final = 1 << 16
-"""How many parts one may have; a part in several places counts several times."""
+"""Limit of the parts of an attribute or type; a part in several places counts several times."""
 _DYNAMIC: Final = -(1 << 63)
 _SIGNS: Final = ["i", "si", "ui"]
 _FLOATS: Final = ("bf16", "f16", "f32", "f64", "f80", "f128")
@@ -271,7 +271,7 @@ class KernelValues:
         return literals.render_elements(found, tensor), tensor
 
     def _skip(self, cursor: Cursor) -> Attribute:
-        """Keep the digest of a rare attribute: a resource, sparse elements, a distinct one."""
+        """Return the digest of a rare attribute: a resource, sparse elements or distinct."""
         self.not_understood["kernel attribute of dialect builtin"] += 1
         return hash_bytes(cursor.read_bytes(cursor.remaining))
 
@@ -322,7 +322,7 @@ class KernelValues:
 
 
 def _make_container_type(container: str, *details: str) -> str:
-    """Return the type of elements with what holds them, and where: `memref<f32 vmem>`."""
+    """Return the element type of a container with its details, e.g. `memref<f32 vmem>`."""
     return f"{container}<{' '.join(filter(None, details))}>"
 
 

@@ -36,7 +36,7 @@ REPLICATED = Sharding("replicated")
 
 
 class UndefinedSymbolError(IrSyntaxError):
-    """A mesh that the module does not define."""
+    """An error: the module does not define a mesh that it refers to."""
 
 
 class ShardySharding(NamedTuple):
@@ -53,10 +53,14 @@ class ShardySharding(NamedTuple):
 
 
 class Dialects:
-    """Reads the angle brackets of a dialect's attribute."""
+    """Reads the angle brackets of a dialect's attribute.
+
+    Args:
+        meshes: The meshes of the module by name; filled before the module is read.
+        value: Reads a nested attribute.
+    """
 
     def __init__(self, meshes: dict[str, Mesh], value: Callable[[Scanner], Attribute]) -> None:
-        """Take the meshes by name, and the reader of nested attributes."""
         self._meshes = meshes
         self._value = value
         self._by_name: dict[str, Callable[[Scanner], object]] = {
@@ -74,8 +78,8 @@ class Dialects:
         """Return the value of an attribute.
 
         Args:
-            name: `#stablehlo.dot`.
-            scan: At the angle bracket that follows.
+            name: Name of the attribute, e.g. `#stablehlo.dot`.
+            scan: Scanner at the angle bracket that follows.
 
         Raises:
             IrSyntaxError: If its grammar is unknown.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Tensor
 
 LONGEST = 1000
-"""Up to this many elements a constant is written out."""
+"""Largest number of elements that are written out; a longer constant becomes a digest."""
 
 # The most integers of an attribute that is no constant, and the most dimensions.
 MOST_NESTED, DEEPEST = 1 << 20, 32
@@ -55,11 +55,11 @@ _TRUTH = {"true": 1, "false": 0, "1": 1, "0": 0}
 
 
 class LiteralError(ValueError):
-    """A text that is no literal of its type; the message names what was expected."""
+    """A text that is no literal of its type; the message names the expected text."""
 
 
 def is_integral(dtype: str) -> bool:
-    """Whether elements of this type are integers or truth values."""
+    """Whether the elements of a type are integers or truth values."""
     return dtype in _NUMPY and _NUMPY[dtype].kind in "biu"
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Origin
 
 DEEPEST = 500
-"""How deep regions may nest."""
+"""Limit of nested regions."""
 # The longest text after the operands of an operation that is cached: longer ones are constants,
 # which do not recur.
 _LONGEST = 4000
@@ -165,7 +165,7 @@ class _Reader:
         self._finish(head, tail, self._read_location(), ())
 
     def _read_head(self) -> tuple[OperationHead, int]:
-        """Read `%0:2 = "op"(%a, %b)`; return also where it ends."""
+        """Read `%0:2 = "op"(%a, %b)`; return it with its end position."""
         scan = self._scan
         line = scan.line
         key = count = ""
@@ -188,7 +188,7 @@ class _Reader:
     def _read_tail(
         self, head: OperationHead, attributes: dict[str, Attribute]
     ) -> tuple[OperationTail, int]:
-        """Read what follows the regions: attributes and types; return also where it ends."""
+        """Read the attributes and types after the regions; return them with their end position."""
         scan = self._scan
         if scan.next == "{":
             self._attributes.read_dictionary(scan, attributes)

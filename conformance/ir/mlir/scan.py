@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEEPEST = 64
-"""How deep attributes and types may nest; regions have a limit of their own."""
+"""Limit of the nesting of attributes and types; the parser limits regions."""
 
 QUOTED = r'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"'
 # Atomic groups: a malformed text must not make the pattern backtrack.
@@ -154,7 +154,7 @@ class Scanner:
         return inner
 
     def enter(self) -> None:
-        """Note that a bracket opens.
+        """Count an opening bracket.
 
         Raises:
             IrSyntaxError: If too many are open.
@@ -164,7 +164,7 @@ class Scanner:
             self.fail(f"brackets nested at most {DEEPEST} deep")
 
     def leave(self) -> None:
-        """Note that a bracket closes."""
+        """Count a closing bracket."""
         self.depth -= 1
 
     def read_brackets(self) -> str:

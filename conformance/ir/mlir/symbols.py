@@ -107,7 +107,7 @@ class Symbols:
     """The functions of a module, and the calls to be linked to them.
 
     Attributes:
-        functions: By name, in the order of the text.
+        functions: Functions by name, in the order of the text.
         attributes: Attributes of other operations of the module, such as `sdy.mesh @mesh`.
     """
 

@@ -140,7 +140,7 @@ class Types:
         return Tensor(dtype, shape, f"memref {layout}".strip(), space)
 
     def _read_shape(self, body: Scanner) -> tuple[tuple[int | str, ...], str]:
-        """Return shape and element type, up to a comma or the end."""
+        """Read shape and element type, up to a comma or the end."""
         shape: list[int | str] = []
         position = body.start
         while (found := _SIZES.match(body.text, position)) is not None:

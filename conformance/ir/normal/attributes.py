@@ -1,4 +1,4 @@
-"""Names and attributes: spelling, choices of the compiler, and meaning."""
+"""Passes over names and attributes: they drop spelling and choices of the compiler."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ SIMPLIFYING: Final[tuple[Pass, ...]] = (
     eliminate_dead_code,
     eliminate_common_subexpressions,
 )
-"""Passes that make work for each other."""
+"""Passes that enable each other; `simplify` runs them until nothing changes."""
 
 
 def to_exact(module: Module) -> str:

@@ -1,4 +1,4 @@
-"""Inlining: calls, fusions and asynchronous pairs are replaced by the work they contain."""
+"""Passes that inline calls and fusions, and fold asynchronous pairs."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Slots:
         return [inner for role, inner in self.instruction.bodies if role != "callee"]
 
     def split_parameters(self, inner: Computation) -> tuple[list[Instruction], list[Instruction]]:
-        """Return the parameters of a computation that are no slots, and those of its slots."""
+        """Split the parameters of a computation into those before the slots and those of slots."""
         own = inner.parameters
         others = len(own) - (len(self.instruction.operands) - self.fixed)
         return own[:others], own[others:]
@@ -306,7 +306,7 @@ def _drop_unread(slots: Slots) -> bool:
 
 
 def _merge_captures(slots: Slots) -> bool:
-    """Copy captured constants inside, merge equal captures; return whether anything changed."""
+    """Copy captured constants into bodies, and merge equal captures; return whether any changed."""
     values, bodies = slots.values, slots.bodies
     parameters = [slots.split_parameters(inner)[1] for inner in bodies]
     first: dict[Value, int] = {}

@@ -1,4 +1,4 @@
-"""Partitioning in StableHLO: the operations of Shardy and of GSPMD become the same ones."""
+"""A pass over StableHLO that gives Shardy and GSPMD the same operations."""
 
 from __future__ import annotations
 

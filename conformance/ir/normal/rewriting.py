@@ -99,7 +99,7 @@ def resolve(value: Value, replaced: Mapping[Instruction, Value]) -> Value:
 
 
 def redirect(instruction: Instruction, replaced: Mapping[Instruction, Value]) -> None:
-    """Replace the operands of an instruction."""
+    """Replace the operands of an instruction, and read them through known tuples."""
     # Most instructions read nothing that was replaced, and need no new tuples.
     for operand, path in zip(instruction.operands, instruction.paths, strict=True):
         if operand in replaced or (path and operand.op == "tuple"):
@@ -108,7 +108,7 @@ def redirect(instruction: Instruction, replaced: Mapping[Instruction, Value]) ->
 
 
 def redirect_results(computation: Computation, replaced: Mapping[Instruction, Value]) -> None:
-    """Replace the results of a computation."""
+    """Replace the results of a computation, and read them through known tuples."""
     computation.results = [resolve(value, replaced) for value in computation.results]
 
 

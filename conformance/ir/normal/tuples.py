@@ -1,4 +1,4 @@
-"""Tuples are replaced by their elements, and results are read by their path."""
+"""A pass that replaces tuples by their elements, and reads results by their path."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _has_slots(instruction: Instruction) -> bool:
 
 
 def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
-    """Replace a tuple element, or the tuples of a loop or branch after those of its bodies."""
+    """Replace a read of a tuple element, and the tuples that a loop or branch takes and returns."""
     if instruction.op == "get-tuple-element":
         source, path = instruction.inputs[0]
         return resolve((source, (*path, instruction.get_number("index"))), {})
