@@ -1,4 +1,4 @@
-"""Addresses of pages and their parts: relative, stable from one report to the next."""
+"""Addresses of pages and their parts: relative, and the same in every report."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def case_page(case: str) -> str:
     Args:
         case: Case id.
     """
+    # The stem of a golden is valid on every file system and distinct for every id.
     family = _file_stem(case.partition("/")[0])
     return f"cases/{family}/{_golden_stem(case)}.html"
 
@@ -40,8 +41,8 @@ def upgrade_page(run: str, newest: str) -> str:
     """Return the path of an upgrade's page.
 
     Args:
-        run: Id of the run that it left.
-        newest: That of the newest upgrade.
+        run: Run id of the upgrade.
+        newest: Run id of the newest upgrade, whose address never changes.
     """
     return UPGRADE if run == newest else f"upgrades/{_file_stem(run)}.html"
 
@@ -50,17 +51,17 @@ def suite_page(suite: str, place: str = "") -> str:
     """Return the path of a suite's page.
 
     Args:
-        suite: Name of the suite; of a user's own its paths.
-        place: Name of the track, of those beside the first.
+        suite: Name of the suite; for a suite of the user, its paths.
+        place: Name of the track; empty for the first track.
     """
     return f"suites/{_golden_stem(f'{suite} {place}'.strip().replace('/', ' '))}.html"
 
 
 def repro_file(cause: str) -> str:
-    """Return the path of the file that shows a root cause.
+    """Return the path of the reproduction of a root cause.
 
     Args:
-        cause: Its id.
+        cause: Id of the root cause.
     """
     return f"repro/{_file_stem(cause)}.py"
 
@@ -69,40 +70,38 @@ def badge_file(name: str) -> str:
     """Return the path of a badge.
 
     Args:
-        name: What it is about, e.g. a family.
+        name: Name of the badge, e.g. a family.
     """
     return f"badges/{_file_stem(name)}.svg"
 
 
 def _golden_stem(text: str) -> str:
-    """Return the name of a golden's file without its ending, with a plus sign for each space.
-
-    A golden's file keeps the plus signs of a parameter, which would stand for spaces here.
-    """
+    """Return the name of a golden's file without its suffix, with a plus sign for each space."""
+    # A plus sign of a parameter stays in the name of a golden: here it would read as a space.
     return case_stem(text).replace("+", "%2B").replace("%20", "+")
 
 
 def _file_stem(text: str) -> str:
-    """Return a text as part of a file name: percent-encoded, and a plus sign for each space.
-
-    Browsers show `%2520` for a file name that holds `%20`, and shells need it quoted.
-    """
+    """Return a text as part of a file name: percent-encoded, and a plus sign for each space."""
+    # In an address, `%20` of a file name becomes `%2520`, and shells need a space quoted.
     return quote(text, safe="").replace("%20", "+")
 
 
 def href(page: str, anchor: str = "", *, root: str = "") -> str:
-    """Return what a link to a page says.
+    """Return the relative address of a page, for the attribute `href`.
 
     Args:
-        page: Path below the site's root; its names may hold signs that stand for others in links.
-        anchor: A part of the page.
-        root: The way from the linking page to the site's root, e.g. `../../`.
+        page: Path of the page below the site's root.
+        anchor: Anchor on the page, empty for none.
+        root: Path from the linking page to the site's root, e.g. `../../`.
     """
+    # File names are percent-encoded already: their `%` is quoted once more, so that a server or
+    # browser decodes the address back to the file name.
     return f"{root}{quote(page, safe='/=+,@~')}" + (f"#{anchor}" if anchor else "")
 
 
 def root_of(page: str) -> str:
-    """Return the way from a page to the site's root, e.g. `../../`."""
+    """Return the path from a page to the site's root, e.g. `../../`."""
     return "../" * page.count("/")
 
 
@@ -110,7 +109,7 @@ def slug(text: str) -> str:
     """Return a text as a part of an anchor, e.g. `tpu-v5e-2x2`.
 
     Args:
-        text: E.g. the name of a track.
+        text: Any text, e.g. the name of a track.
     """
     return _WORD.sub("-", text).strip("-")
 
@@ -129,6 +128,6 @@ def regression_anchor(regression: str) -> str:
     """Return the anchor of a regression on the history's page.
 
     Args:
-        regression: Its id.
+        regression: Id of the regression.
     """
     return f"r-{regression}"

@@ -1,4 +1,4 @@
-"""Badges for a README: how much conforms, by family, by release, and in all."""
+"""Badges for a README: the share of jobs that conform, by family, by release, and of all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _WIDTHS: Final = {
     **dict.fromkeys("ABCDEFGHKNOPQRSTUVXYZ&", 8.1),
     **dict.fromkeys("mwMW@%", 10.8),
 }
-"""Pixels of characters at 11 px, on the large side."""
+"""Width of characters at 11 px in pixels, rounded up.
+
+An SVG cannot measure its text, and fonts differ between hosts.
+"""
 _WIDEST: Final = 11.0
 
 
@@ -45,9 +48,9 @@ class Badge:
     """A label and a message on a colour.
 
     Attributes:
-        label: What it is about.
-        message: What is said of it.
-        colour: Behind the message, which is white.
+        label: Subject, on the left.
+        message: Result, on the right.
+        colour: Background of the message, whose text is white.
     """
 
     label: str
@@ -56,7 +59,7 @@ class Badge:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """Pixels of the texts of label and message."""
+        """Widths of the texts of label and message, in pixels."""
         return measure_width(self.label), measure_width(self.message)
 
 
@@ -78,20 +81,19 @@ def render_badges(report: Report) -> Iterator[tuple[str, bytes]]:
         if release.get(record.cell):
             releases[release[record.cell]].append(record)
     for name, records in families.items():
-        # A family may be called as the badge of everything is.
+        # A family may be named `all`, which is the name of the badge of all jobs.
         yield _render_file(f"{name}-family" if name == ALL else name, make_badge(name, records))
     for name, records in releases.items():
         yield _render_file(f"jax-{name}", make_badge(f"jax {name}", records))
 
 
 def make_badge(label: str, records: Sequence[Record]) -> Badge:
-    """Return the badge of some jobs.
+    """Return the badge of jobs: the share that conforms, and the number of unexpected jobs.
 
-    Those count that have a reference or claim to conform to; what is unexpected is said in any
-    case.
+    Jobs without a reference or claim count only as unexpected.
 
     Args:
-        label: What they are.
+        label: Name of the jobs.
         records: The jobs.
     """
     conforming = sum(record.conformance is Conformance.CONFORMS for record in records)
@@ -116,7 +118,7 @@ def _choose_colour(conforming: int, known: int, surprises: int) -> str:
 
 
 def measure_width(text: str) -> int:
-    """Return how wide a text is at 11 px, in pixels, rather too wide than too narrow."""
+    """Return an upper bound for the width of a text at 11 px, in pixels."""
     return round(sum(_WIDTHS.get(character, _WIDEST) for character in text))
 
 

@@ -1,4 +1,4 @@
-"""A case's page: what it is, its history on every track, and each change with its evidence."""
+"""A case's page: its description, its history on every track, and changes with their evidence."""
 
 from __future__ import annotations
 
@@ -57,12 +57,11 @@ class IrChange:
 
     Attributes:
         ir: The artifact.
-        patterns: The gravest patterns, with an excerpt each.
-        more: How many patterns there are beside them.
-        problem: Why nothing can be said, empty when it can.
-        shown_at: Anchor of a change that is the same and is shown in full, empty when there is
-            none.
-        shown_on: Track of that.
+        patterns: The gravest patterns, with an excerpt for each.
+        more: Number of further patterns.
+        problem: Why the IRs were not compared, empty if they were.
+        shown_at: Anchor of an equal change that is shown in full, empty if this one is.
+        shown_on: Track and release of that change.
     """
 
     ir: str
@@ -79,19 +78,19 @@ class PointView:
 
     Attributes:
         anchor: Its anchor.
-        before: The last release that shows the old.
-        after: The first that shows the new.
+        before: The last release before the change.
+        after: The first release after it.
         cells: Ids of their cells.
         kind: Kind of the change.
-        changed: What differs, by name.
-        regrouped: IRs that do the same work otherwise.
-        endings: How the jobs ended, line by line; empty when alike.
-        values: How the values differ, a sentence each.
-        plots: Where they differ.
+        changed: Names of the artifacts that differ.
+        regrouped: IRs that do the same work, grouped otherwise.
+        endings: Outcomes and errors of both jobs, line by line; empty if equal.
+        values: Differences of the values, a sentence for each.
+        plots: Distances of their elements, a plot for each leaf.
         facts: Facts that gate and differ.
-        more_facts: How many others differ.
+        more_facts: Number of further facts that differ.
         irs: IRs that differ.
-        command: What repeats it.
+        command: Command that compares both cells again.
     """
 
     anchor: str
@@ -118,12 +117,12 @@ class CaseTrack:
         name: The track.
         anchor: Its anchor.
         strips: A row for the verdicts, and one for each artifact.
-        points: What changed, the newest first.
+        points: Changes, the newest first.
         jobs: Every job, the newest first, with its release.
-        command: What runs the newest job again.
-        falsifying: Examples that a test fails for, each with the releases in which it does.
+        command: Command that reruns the newest job.
+        falsifying: Hypothesis examples that fail, each with its releases: releases, then text.
         raised_on: Newest release whose job raised, empty if none did.
-        stacks: Exceptions of that job, where no root cause on the page shows them.
+        stacks: Exceptions of that job, unless a root cause on the page shows them.
     """
 
     name: str
@@ -138,11 +137,12 @@ class CaseTrack:
 
 
 def collect_pairs(report: Report) -> Iterator[IrPair]:
-    """Yield the IRs of all change points: what case pages compare.
+    """Yield the pairs of IRs of all change points, which case pages compare.
 
     Args:
         report: The runs to report.
     """
+    # Known before any page is made, so that other processes compare them meanwhile.
     for _, _, point in report.points():
         yield from (make_ir_pair(point.before, point.after, ir) for ir in _list_irs(point))
 
@@ -158,10 +158,10 @@ def render_case_pages(
 
     Args:
         report: The runs to report.
-        differ: Says how two texts of an IR differ.
-        history: What earlier runs say of a case, by id.
-        upgrades: What upgrades do to a case, by id.
-        causes: Root causes of the unexpected jobs of a case, by id.
+        differ: Compares two texts of an IR.
+        history: Histories over runs, by case id.
+        upgrades: Effects of upgrades, by case id.
+        causes: Root causes of unexpected jobs, by case id.
 
     Yields:
         Path below the site's root, and content.
@@ -208,7 +208,7 @@ def _make_tracks(
 def _find_raised(
     track: Track, history: Timeline, report: Report, shown: Container[str]
 ) -> dict[str, Any]:
-    """Return the newest job of a track that raised, unless its cause is shown."""
+    """Return the exceptions of the newest job that raised, unless the page shows its root cause."""
     for cell, job in zip(reversed(track.compared_cells), reversed(history.jobs), strict=True):
         if job is not None and (stacks := collect_stacks(job, report.roots)):
             return {} if cell.id in shown else {"raised_on": cell.label, "stacks": stacks}
@@ -240,7 +240,7 @@ def _make_track(
 def _collect_falsifying(
     jobs: Iterable[tuple[str, StoredJob | None]],
 ) -> tuple[tuple[str, str], ...]:
-    """Return the examples that a test fails for, the newest first, those that are the same once."""
+    """Return the distinct examples that fail, the newest first, each with its releases."""
     found: dict[str, list[str]] = {}
     for release, side in jobs:
         if side is not None and FALSIFYING in side.record.artifacts:
@@ -280,7 +280,7 @@ class _EvidenceCollector:
         self._again = again
         self._roots = tuple(roots)
         self._shown: dict[tuple[object, ...], tuple[str, str]] = {}
-        """Where each difference was shown, by what it is."""
+        """Anchor and place of each difference that was shown in full, by IR and patterns."""
 
     def collect(self, point: Transition, track: str, releases: Mapping[str, str]) -> PointView:
         """Return a change with its evidence.
@@ -315,6 +315,7 @@ class _EvidenceCollector:
         diff = self._differ(make_ir_pair(point.before, point.after, ir))
         if diff.problem:
             return IrChange(ir=ir, problem=diff.problem)
+        # An edit of a lowering changes many tracks alike: each page shows it once.
         key = (ir, *diff.changes)
         if key in self._shown:
             at, on = self._shown[key]
@@ -331,6 +332,8 @@ def _list_irs(point: Transition) -> list[str]:
 
 
 def _compare_endings(point: Transition) -> tuple[Row, ...]:
+    # A fix or regression may have equal endings: the conformance, which is in the first line,
+    # differs.
     if ENDING not in point.changed and point.kind in {TransitionKind.SAME, TransitionKind.CHANGED}:
         return ()
     return align_sides(*(render_ending(side.record) for side in (point.before, point.after)))
@@ -339,18 +342,19 @@ def _compare_endings(point: Transition) -> tuple[Row, ...]:
 def _describe_values(point: Transition) -> tuple[str, ...]:
     if VALUE not in point.changed or point.value is None:
         return ()
+    # The judge words its comparisons for goldens; here the other side is the release before.
     return tuple(text.replace("golden", "before") for text in point.value.messages)
 
 
 def _make_plots(before: StoredJob, after: StoredJob) -> tuple[ValuePlot, ...]:
     try:
         return make_value_plots(load_value(before), load_value(after))
-    except (CorruptBlobError, CorruptValueError):
+    except (CorruptBlobError, CorruptValueError):  # a damaged blob costs the plot, not the page
         return ()
 
 
 def _compare_facts(point: Transition) -> tuple[tuple[FactRow, ...], int]:
-    """Return the facts that gate and differ, and how many others do."""
+    """Return the facts that gate and differ, and the number of other facts that differ."""
     if FACTS not in point.changed:
         return (), 0
     rows = compare_facts(point.before.record.facts, point.after.record.facts)

@@ -1,4 +1,4 @@
-"""Root causes: everything unexpected, grouped by what is the same about it, the largest first."""
+"""The page of root causes: unexpected jobs in groups, the largest first."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class CauseView:
     """A root cause, as a page shows it.
 
     Attributes:
-        record: The job it is shown by: its first, or the first of a case.
+        record: The job whose details are shown: the first, or the first of a case.
         reason: The reason.
-        members: For each case the ids of its cells, in order.
+        members: Ids of cells by case, in order.
         anchor: Its anchor on the page of root causes.
         command: The command that runs the job again.
         evidence: Result of triage, None if there was none.
@@ -43,12 +43,12 @@ class CauseView:
 
     @property
     def jobs(self) -> int:
-        """How many jobs there are."""
+        """Number of jobs."""
         return sum(map(len, self.members.values()))
 
 
 def collect_causes(report: Report) -> tuple[list[CauseView], list[CauseView]]:
-    """Return the root causes, and those that say nothing about JAX.
+    """Return the root causes about JAX, and the root causes that say nothing about JAX.
 
     Args:
         report: The runs to report.
@@ -70,6 +70,7 @@ def collect_causes_by_case(report: Report) -> dict[str, list[CauseView]]:
     found: dict[str, list[CauseView]] = {}
     telling = (cause for cause in report.causes if cause.is_about_jax)
     for number, cause in enumerate(telling, 1):
+        # Reversed, so that the first record of a case is the one that remains.
         firsts = {record.case: record for record in reversed(cause.records)}
         for case, record in firsts.items():
             found.setdefault(case, []).append(_make_view(report, cause, f"cause-{number}", record))
@@ -94,7 +95,7 @@ def _make_view(report: Report, cause: RootCause, anchor: str, record: Record) ->
 
 
 def render_causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
-    """Yield the page of root causes, and the files that show them.
+    """Yield the page of root causes, and the files of their reproductions.
 
     Args:
         report: The runs to report.

@@ -1,4 +1,4 @@
-"""Patterns of an IR difference with their lines side by side, the words that differ marked."""
+"""Evidence of a change: lines side by side with differing words marked, and plots of values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MESSAGE_LINES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextRun:
-    """Words of a line that differ from its counterpart's, or do not."""
+    """A part of a line that differs from the counterpart of the line, or is equal."""
 
     text: str
     differs: bool
@@ -49,9 +49,9 @@ class Excerpt:
     """One pattern of a difference.
 
     Attributes:
-        severity: How grave it is.
-        title: It in a few words, with how often it occurs.
-        where: Of the example.
+        severity: Severity of the pattern.
+        title: The pattern in a few words, with its number of occurrences.
+        where: Source location of the example.
         rows: Lines of the example, side by side.
     """
 
@@ -80,7 +80,7 @@ def make_excerpt(change: Change, case: str, roots: Iterable[str] = ()) -> Excerp
 
 
 def render_ending(record: Record) -> tuple[str, ...]:
-    """Return how a job ended, in a few lines.
+    """Return outcome, conformance and error of a job, in a few lines.
 
     Args:
         record: The job.
@@ -89,7 +89,7 @@ def render_ending(record: Record) -> tuple[str, ...]:
 
 
 def render_error(record: Record) -> tuple[str, ...]:
-    """Return the error that a job ended with, in a few lines; none where there is none.
+    """Return the error of a job in a few lines; empty without an error.
 
     Args:
         record: The job.
@@ -101,13 +101,14 @@ def render_error(record: Record) -> tuple[str, ...]:
     return (*lines[:MESSAGE_LINES], *(["..."] if len(lines) > MESSAGE_LINES else []))
 
 
+# The same pattern is on the pages of many cases, and the alignment takes quadratic time.
 @lru_cache(maxsize=4096)
 def align_sides(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
-    """Return lines set against each other, the words that differ marked.
+    """Return the lines of two texts side by side, the words that differ marked.
 
     Args:
-        before: A few lines.
-        after: A few others.
+        before: Lines of the older text.
+        after: Lines of the newer text.
     """
     rows = []
     for one, other in align_lines(before, after):
@@ -125,7 +126,7 @@ def _split_line(line: str | None, other: str | None) -> tuple[TextRun, ...] | No
 
 
 def split_runs(text: Text) -> tuple[TextRun, ...]:
-    """Return a text in runs of what is marked and what is not.
+    """Return a text as alternating parts, marked and unmarked.
 
     Args:
         text: A text whose spans, and whose style as a whole, are marks.
@@ -145,21 +146,22 @@ def split_runs(text: Text) -> tuple[TextRun, ...]:
 
 
 BINS: Final = 64
-"""Columns of a plot: elements beyond share one."""
+"""Maximum number of columns of a plot: neighbouring elements of a larger leaf share a column."""
 _NUMBERS: Final = "biufcV"
+"""Kinds of NumPy's dtypes with numbers; bfloat16 and other types of ml_dtypes have kind `V`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValuePlot:
-    """How far the elements of one leaf lie apart, in flat order.
+    """The distances between the elements of two leaves, in row-major order.
 
     Attributes:
         path: Path of the leaf.
         shape: Its shape.
-        unit: `ulp`, or `absolute` where there are none.
-        heights: The largest distance in each column; infinite where one side is no number.
-        differing: Elements that differ.
-        size: Elements there are.
+        unit: `ulp` for inexact dtypes, otherwise `absolute`.
+        heights: The largest distance in each column; infinite if one side is not a number.
+        differing: Number of elements that differ.
+        size: Number of elements.
     """
 
     path: str
@@ -171,23 +173,23 @@ class ValuePlot:
 
     @property
     def largest(self) -> float:
-        """The largest distance, infinite where one side is no number."""
+        """The largest distance, infinite if one side is not a number."""
         return max(self.heights)
 
     @property
     def bars(self) -> tuple[float, ...]:
-        """Heights between 0 and 1, on a logarithmic scale: one ULP is seen beside a million."""
+        """Heights between 0 and 1, on a logarithmic scale: 1 ULP is visible next to a million."""
         top = max((h for h in self.heights if math.isfinite(h)), default=0.0)
         scale = math.log1p(top) or 1.0
         return tuple(math.log1p(h) / scale if math.isfinite(h) else 1.0 for h in self.heights)
 
 
 def make_value_plots(before: Value, after: Value) -> tuple[ValuePlot, ...]:
-    """Return a plot of each leaf of numbers that differs and can be set against the other.
+    """Return a plot of each numeric leaf that differs and has the same shape and dtype.
 
     Args:
-        before: The one.
-        after: The other; leaves are matched by path.
+        before: The older value.
+        after: The newer value; leaves are matched by path.
     """
     old = {leaf.path: leaf for leaf in before.leaves}
     pairs = ((old[leaf.path], leaf) for leaf in after.leaves if leaf.path in old)
@@ -203,6 +205,7 @@ def _make_plot(before: Leaf, after: Leaf) -> ValuePlot | None:
     one, other = to_array(before), to_array(after)
     if one.size < 2 or one.dtype.kind not in _NUMBERS:  # noqa: PLR2004 - one bar says nothing
         return None
+    # Exact dtypes are subtracted as float: unsigned integers would wrap around.
     inexact = one.dtype.kind == "c" or is_float(one.dtype)
     far = _compute_ulps(one, other) if inexact else np.abs(one.astype(float) - other.astype(float))
     flat = far.reshape(-1)
@@ -217,6 +220,6 @@ def _make_plot(before: Leaf, after: Leaf) -> ValuePlot | None:
 
 
 def _compute_ulps(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the distance of each element; of a complex one that of its worse part."""
+    """Return the distance of each element in ULP; of a complex element, that of its worse part."""
     found = compute_ulp_distance(split_complex(one), split_complex(other)).astype(np.float64)
     return found.max(axis=-1) if found.ndim > one.ndim else found

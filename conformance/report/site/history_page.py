@@ -1,4 +1,4 @@
-"""The history's page: what was unexpected since when, and every family and case by date."""
+"""The history's page and its feed: regressions, and every family and case by date."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 SEGMENTS: Final = 90
-"""Segments of a row; one that has more is drawn by several runs at a time, their worst verdict."""
+"""Segments of a row; a longer row combines neighbouring runs, and shows their worst verdict."""
 TICKS: Final = 12
 """Dates above the rows."""
 FIXED: Final = 200
-"""Regressions that are fixed and shown, those fixed last."""
+"""Fixed regressions that are shown, those fixed last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateSpan:
-    """Neighbouring runs that show the same.
+    """Neighbouring runs with the same verdict.
 
     Attributes:
-        state: A verdict, empty where nothing ran.
-        length: How many runs.
-        said: The same in words, with the dates.
+        state: The verdict, empty if nothing ran.
+        length: Number of runs.
+        label: The verdict and the dates, in words.
     """
 
     state: str
@@ -54,9 +54,9 @@ class DateRow:
     """The verdicts of a family, a case or a cell by date.
 
     Attributes:
-        name: Its name.
-        spans: What it shows, the oldest first.
-        coarse: How many runs were taken together, 1 where each is drawn.
+        name: Name of the family, case or cell.
+        spans: Its verdicts, the oldest first.
+        coarse: Number of runs that were combined, 1 if each run is drawn.
     """
 
     name: str
@@ -66,7 +66,7 @@ class DateRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantVerdict:
-    """Cases or cells that showed one verdict throughout; empty if they never ran."""
+    """Cases or cells that had the same verdict in every run."""
 
     verdict: Verdict
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ class ConstantVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyRows:
-    """A family by date: the whole, and its cases.
+    """The rows of a family by date: the whole family, and its cases.
 
     Attributes:
         row: The worst verdict of any job of the family.
@@ -94,7 +94,7 @@ def render_history_pages(history: History, report: Report) -> Iterator[tuple[str
 
     Args:
         history: The history to show.
-        report: What other pages tell of, to link to those alone that are there.
+        report: The runs with pages: cases and runs of the history without a page get no link.
 
     Yields:
         Path below the site's root, and content.
@@ -120,21 +120,21 @@ def render_history_pages(history: History, report: Report) -> Iterator[tuple[str
 
 
 def _list_releases(history: History, cells: Iterable[str]) -> list[str]:
-    """Return the releases of jax in some cells, where they are known."""
+    """Return the known releases of jax in some cells."""
     found = {history.releases[cell] for cell in cells}
     return sorted(filter(None, found), key=make_release_key)
 
 
 def make_case_history(history: History, case: str) -> dict[str, Any] | None:
-    """Return what a case's page shows of its history.
+    """Return the history of a case for its page.
 
     Args:
         history: The history to show.
         case: Case id.
 
     Returns:
-        `runs` (how many), `first` and `last` (dates), `ticks`, `rows` (cells whose verdict
-        changed) and `constant` (the others, by verdict); None where fewer than two runs ran it.
+        `runs` (their number), `first` and `last` (dates), `ticks`, `rows` (cells whose verdict
+        changed) and `constant` (the others, by verdict); None if fewer than two runs ran it.
     """
     if case not in history.cases:
         return None
@@ -177,6 +177,8 @@ def _make_rows(
     names: Sequence[str], table: Ranks, runs: Sequence[RunPoint]
 ) -> tuple[tuple[DateRow, ...], tuple[ConstantVerdict, ...]]:
     """Return a row for each column whose verdict changes, and the other columns by verdict."""
+    # The best rank ignores `NOTHING`, which is higher than any: a job that did not run in some
+    # nights has not changed.
     best = np.where(table == NOTHING, 0, table).max(axis=0)
     worst = table.min(axis=0)
     rows: list[DateRow] = []
@@ -186,19 +188,20 @@ def _make_rows(
             rows.append(make_date_row(name, column.tolist(), runs))
         elif (verdict := find_verdict(int(low))) is not None:
             constant.setdefault(verdict, []).append(name)
-    kept = (ConstantVerdict(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
-    return tuple(rows), tuple(kept)
+    same = (ConstantVerdict(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
+    return tuple(rows), tuple(same)
 
 
 def make_date_row(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> DateRow:
-    """Return ranks by run as a row, coarser where it would have too many segments.
+    """Return ranks by run as a row, combining runs if it would have too many segments.
 
     Args:
-        name: What they are of.
+        name: Name of the family, case or cell.
         ranks: Ranks by run.
         runs: The runs.
     """
     shown, coarse = carry_forward(ranks), 1
+    # The worst of the runs, not the most frequent: a failure of a single night must stay visible.
     while len(encode_run_lengths(shown)) > SEGMENTS:
         coarse *= 2
         worst = [min(ranks[at : at + coarse]) for at in range(0, len(ranks), coarse)]
@@ -220,7 +223,7 @@ def _make_span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> D
 
 
 def make_date_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
-    """Return the dates above rows: months where there are several, else days.
+    """Return the dates above rows: months if the runs span more than two, otherwise days.
 
     Args:
         runs: The runs.
@@ -255,8 +258,8 @@ def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]
 
     Args:
         history: The history to show.
-        base: Address of the site's root, for links that hold wherever the feed is read; without
-            it they are relative.
+        base: Address of the site's root, for absolute links; empty for relative links, which feed
+            readers cannot follow.
 
     Yields:
         Path below the site's root, and content.
@@ -267,6 +270,7 @@ def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]
         _make_entry(event, known[event.regression], history.runs[event.run], root)
         for event in history.events[: -FEED_ENTRIES - 1 : -1]
     ]
+    # Atom requires a time, even of a feed without entries.
     times = [entry["updated"] for entry in entries] or [
         _format_end(run) for run in history.runs[-1:]
     ]
@@ -283,13 +287,13 @@ def render_feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]
 def _make_entry(
     event: RegressionEvent, about: Regression, run: RunPoint, root: str
 ) -> dict[str, str]:
-    """Return what the template shows of an event."""
+    """Return the entry of an event for the template."""
     word = _WORDS[event.kind]
     many = plural(len(event.places), "cell")
     seen = "no longer seen" if event.kind is RegressionStatus.FIXED else "seen"
     why = about.state.reason or about.state.verdict
     return {
-        # A tag URI, the same each time the feed is made.
+        # A tag URI, the same each time the feed is made: readers show an entry with a new id again.
         "id": f"{_TAG}{word}/{event.regression}/{href(run.id)}",
         "title": flatten(f"{word}: {about.case} {about.state.verdict} on {many}", 300),
         "updated": _format_end(run),
@@ -300,7 +304,7 @@ def _make_entry(
 
 
 def _format_end(run: RunPoint) -> str:
-    """Return when a run ended, or else began, as Atom wants it."""
+    """Return the time at which a run ended, or began if it did not end, in RFC 3339 for Atom."""
     return _format_rfc3339(parse_time(run.finished) or run.time or _EPOCH)
 
 

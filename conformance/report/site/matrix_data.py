@@ -26,31 +26,37 @@ EDGES: Final = {
     TransitionKind.CHANGED: "c",
     TransitionKind.SAME: "s",
 }
-"""How a change point is written where a segment begins."""
+"""Letter of a change point at the beginning of a segment."""
 TICKS: Final = frozenset({"jaxpr", "stablehlo"})
-"""IRs whose change is drawn where nothing else changes."""
+"""IRs whose change is drawn even if nothing else changes.
+
+Optimised HLO changes in most releases, and a mark for it at almost every release marks nothing.
+"""
 NOT_RUN: Final = "not_run"
-"""State of a job that was planned and has no result; the letter says that it never ended."""
+"""State of a job that was planned and has no result, because its run did not end."""
 NOT_RUN_LETTER: Final = "…"
 NOT_RUN_MEANING: Final = "planned, and its run did not end"
 MOST_REASON: Final = 240
 """Characters of a reason."""
 MOST_TITLE: Final = 160
-"""Characters of what a case says of itself."""
+"""Characters of the first line of a case's docstring."""
 ROOM: Final = 300_000
-"""Characters of all reasons; beyond it a segment refers to the page of its case."""
+"""Characters of all reasons, because a browser loads them with the first page.
+
+Further segments refer to the page of their case.
+"""
 BEYOND: Final = "the page of the case says why"
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixSegment:
-    """Neighbouring cells of a track in which a case shows the same.
+    """Neighbouring cells of a track in which a case has the same state.
 
     Attributes:
-        length: How many cells.
-        state: What they show: a number in the table of states, 0 where nothing was planned.
-        edge: The change that it begins with, empty where there is none.
-        reason: The first job's first reason: a number in the table of reasons, 0 for none.
+        length: Number of cells.
+        state: Number of the state in the table of states, 0 if nothing was planned.
+        edge: Letter of the change at its beginning, empty for none.
+        reason: Number of the first job's first reason in the table of reasons, 0 for none.
     """
 
     length: int
@@ -61,11 +67,12 @@ class MatrixSegment:
 
 @dataclass
 class Tables:
-    """The tables that segments refer to by number.
+    """The tables that segments refer to by number, since most segments share a few states.
 
     Attributes:
-        states: Verdict, outcome, conformance, whether it is unexpected, type of error.
-        reasons: Why jobs are judged as they are.
+        states: Number by verdict, outcome, conformance, whether it is unexpected, type of error.
+        reasons: Number by reason of a verdict.
+        room: Characters that further reasons may take.
     """
 
     states: dict[tuple[str, str, str, bool, str], int] = field(
@@ -75,10 +82,10 @@ class Tables:
     room: int = ROOM
 
     def number_job(self, record: Record) -> tuple[int, int]:
-        """Return the state and the reason of a job.
+        """Return the numbers of the state and the reason of a job.
 
         Args:
-            record: Its record.
+            record: Record of the job.
         """
         error = "" if record.error is None else flatten(record.error.type, 60)
         verdict, outcome = str(record.verdict), str(record.outcome)
@@ -87,16 +94,16 @@ class Tables:
         return self._number_state(state), self.number_reason(reason)
 
     def number_exclusion(self, reason: str) -> tuple[int, int]:
-        """Return the state and the reason of what was left out on purpose.
+        """Return the numbers of the state and the reason of an exclusion.
 
         Args:
-            reason: Why.
+            reason: Reason of the exclusion.
         """
         state = (str(Verdict.EXCLUDED), NOT_RUN, "unknown", False, "")
         return self._number_state(state), self.number_reason(reason)
 
     def number_not_run(self) -> tuple[int, int]:
-        """Return the state and the reason of a job that was planned and has no result."""
+        """Return the numbers of the state and the reason of a job without a result."""
         return self._number_state((NOT_RUN, NOT_RUN, "unknown", False, "")), 0
 
     def number_reason(self, text: str) -> int:
@@ -105,13 +112,13 @@ class Tables:
         Args:
             text: The reason.
         """
-        said = flatten(text, MOST_REASON)
-        if said not in self.reasons and len(said) > self.room:
-            said = BEYOND
-        if said not in self.reasons:
-            self.room -= len(said)
-            self.reasons[said] = len(self.reasons)
-        return self.reasons[said]
+        reason = flatten(text, MOST_REASON)
+        if reason not in self.reasons and len(reason) > self.room:
+            reason = BEYOND
+        if reason not in self.reasons:
+            self.room -= len(reason)
+            self.reasons[reason] = len(self.reasons)
+        return self.reasons[reason]
 
     def _number_state(self, state: tuple[str, str, str, bool, str]) -> int:
         return self.states.setdefault(state, len(self.states))
@@ -138,7 +145,8 @@ def make_matrix_data(report: Report) -> dict[str, Any]:
 
 
 def _list_verdicts() -> list[tuple[str, str, str]]:
-    """Return name, letter and meaning of each verdict, and of having none, the worst first."""
+    """Return name, letter and meaning of each verdict and of `NOT_RUN`, the worst first."""
+    # A job without a result is next to a fault of the host: both say nothing about JAX.
     found = [(str(v), LETTERS[v], MEANINGS[v]) for v in WORST_FIRST]
     after = WORST_FIRST.index(Verdict.INFRA) + 1
     return [*found[:after], (NOT_RUN, NOT_RUN_LETTER, NOT_RUN_MEANING), *found[after:]]
@@ -194,10 +202,11 @@ class _MatrixDrawing:
         edges = {point.after.record.cell: EDGES[point.kind] for point in points if is_drawn(point)}
         shown = [self._number_job(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
         found = make_segments(shown, [edges.get(cell, "") for cell in cells])
+        # A flat list: keys, or a list for each segment, would enlarge the data.
         return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
 
     def _number_job(self, case: str, cell: str, job: StoredJob | None) -> tuple[int, int]:
-        """Return the state and the reason of a case in a cell."""
+        """Return the numbers of the state and the reason of a case in a cell."""
         if job is not None:
             return self.tables.number_job(job.record)
         if (case, cell) in self._not_run:
@@ -207,16 +216,16 @@ class _MatrixDrawing:
 
 
 def find_title(doc: str) -> str:
-    """Return the first line of what a case says of itself.
+    """Return the first line of a case's docstring.
 
     Args:
-        doc: Its docstring.
+        doc: The docstring.
     """
     return flatten(doc.strip().partition("\n")[0], MOST_TITLE)
 
 
 def is_drawn(point: Transition) -> bool:
-    """Say whether a change is drawn: not where only the optimised HLO differs.
+    """Say whether a change is drawn: a change of optimised HLO alone is not.
 
     Args:
         point: The change.
@@ -225,12 +234,13 @@ def is_drawn(point: Transition) -> bool:
 
 
 def make_segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[MatrixSegment]:
-    """Return a row of cells as segments: a new one where the state changes, or an edge is.
+    """Return a row of cells as segments, each beginning with another state or with an edge.
 
     Args:
-        shown: State and reason of each cell.
-        edges: The change that begins in each cell, empty for none.
+        shown: Numbers of the state and the reason of each cell.
+        edges: Letter of the change that begins in each cell, empty for none.
     """
+    # Reasons may differ within a segment, e.g. by a number: only the first is shown.
     found: list[MatrixSegment] = []
     for (state, reason), edge in zip(shown, edges, strict=True):
         if found and not edge and found[-1].state == state:

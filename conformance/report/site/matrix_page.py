@@ -1,4 +1,4 @@
-"""The first page: the story of a report, and every case in every cell."""
+"""The first page: the overview of a report, and every case in every cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEARCH_DATA: Final = "data/search.js"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The jobs of a family on a track: the worst verdict, and how many there are of each."""
+    """The jobs of a family on a track: the worst verdict, and the number of jobs by verdict."""
 
     worst: str
     counts: tuple[tuple[str, int], ...]
@@ -41,11 +41,11 @@ class Tally:
 def render_matrix_pages(
     report: Report, everything: Report | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the matrix page, and the data of its scripts and of every page's.
+    """Yield the matrix page, its data, and the data of the search on every page.
 
     Args:
-        report: What has pages.
-        everything: All that is told, where not all of it has.
+        report: The runs without the tests that have no page.
+        everything: The complete runs, if some tests have no page.
 
     Yields:
         Path below the site's root, and content.
@@ -67,19 +67,20 @@ def render_matrix_pages(
 
 
 def render_script(name: str, data: Any) -> bytes:
-    """Return data as a script, for pages that are opened from a folder may not fetch any.
+    """Return data as a script that sets an attribute of the object `conformance`.
 
     Args:
-        name: What the data are of the object `conformance`.
-        data: Anything JSON can hold. In ASCII without `<` it is the same in every encoding and
-            wherever it is put.
+        name: Name of the attribute.
+        data: Any data that JSON can hold.
     """
+    # A script, because browsers refuse `fetch` on pages that are opened from a folder. ASCII reads
+    # the same in every encoding, and without `<` no text can end a script element.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return f"var conformance=window.conformance||{{}};conformance.{name}={text};\n".encode("ascii")
 
 
 def count_families(report: Report) -> list[tuple[str, list[Tally | None]]]:
-    """Return each family's jobs on each track, for those whose browser runs no scripts.
+    """Return each family's jobs on each track, for browsers without scripts.
 
     Args:
         report: The runs to report.
@@ -107,7 +108,7 @@ def make_search_data(report: Report, story: Overview) -> dict[str, Any]:
 
     Args:
         report: The runs to report.
-        story: Its story.
+        story: Overview of the report.
     """
     return {
         "entries": [list(entry) for entry in list_entries(report, story)],
@@ -124,8 +125,9 @@ def list_entries(report: Report, story: Overview) -> Iterator[tuple[str, str, st
 
     Args:
         report: The runs to report.
-        story: Its story.
+        story: Overview of the report.
     """
+    # The search shows the first matches: a family before its many cases.
     for family, cases in report.families.items():
         yield "family", flatten(family), plural(len(cases), "case"), filter_address(family=family)
     for upgrade, page in list_upgrades(report):
@@ -139,20 +141,20 @@ def list_entries(report: Report, story: Overview) -> Iterator[tuple[str, str, st
 
 
 def filter_address(**choice: str) -> str:
-    """Return the address of the matrix with a choice made.
+    """Return the address of the matrix with a filter.
 
     Args:
-        choice: E.g. `family="loops"`.
+        choice: Value of each filter, e.g. `family="loops"`.
     """
     return f"{MATRIX}#{urlencode({name: flatten(value) for name, value in choice.items()})}"
 
 
 def describe_omitted(report: Report, shown: Report) -> str:
-    """Return what is said of the tests without a page, empty where all have one.
+    """Return a sentence about tests without a page, empty if all have one.
 
     Args:
-        report: All that is told.
-        shown: What has pages.
+        report: The complete runs.
+        shown: The runs without the tests that have no page.
     """
     number = len(report.cases) - len(shown.cases)
     if not number:

@@ -1,4 +1,4 @@
-"""Templates filled in: everything from elsewhere is escaped, and made visible before that."""
+"""Rendering of templates: text is sanitized, so that nothing in it hides, and then escaped."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def render(template: str, page: str, data: Mapping[str, Any]) -> bytes:
     Args:
         template: File name of its template.
         page: Path of the page below the site's root.
-        data: What the template is filled in with; it gets `root` and `page` too.
+        data: Variables of the template, in addition to `root` and `page`.
     """
     text = _make_environment().get_template(template).render(root=root_of(page), page=page, **data)
+    # Names of files may hold lone surrogates, which UTF-8 cannot encode.
     return text.encode("utf-8", "replace")
 
 
@@ -42,6 +43,7 @@ def _make_environment() -> Environment:
     made = Environment(
         loader=PackageLoader(*TEMPLATES),
         autoescape=True,
+        # A misspelled attribute must fail a test instead of printing nothing.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -66,7 +68,8 @@ def _make_environment() -> Environment:
 
 
 def _finalize(value: object) -> object:
-    """Make visible whatever a template prints, unless it is markup already."""
+    """Return a printed value sanitized, unless it is markup."""
+    # Every `{{ }}` passes here, so no template can forget it for a text of an untrusted run.
     return sanitize(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -77,9 +80,9 @@ def highlight_python(code: str) -> Markup:
 
 
 def mark_code(text: str) -> Markup:
-    """Return a text in which what stands between backticks is code."""
+    """Return a text as markup in which text between backticks is code."""
     parts = [escape(part) for part in sanitize(text).split("`")]
-    if len(parts) % 2 == 0:  # one of them stands alone
+    if len(parts) % 2 == 0:  # a backtick has no counterpart
         return escape(sanitize(text))
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(p) if n % 2 else p for n, p in enumerate(parts))

@@ -1,4 +1,4 @@
-"""A run's page: its cells and host, where the time went, what was not run and why."""
+"""A run's page: its cells and host, the time by stage, and exclusions with their reasons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STAGES: Final = (
     "execute",
     "other",
 )
-"""Where the time of a job goes, in order; `other` is what none of the stages took."""
+"""Stages of a job, in order; `other` is the time outside all stages."""
 SLOWEST: Final = 20
 
 
@@ -44,10 +44,10 @@ class CellRow:
 
     Attributes:
         cell: The cell.
-        identity: What its worker said it is, a line each.
-        jobs: How many jobs it had.
-        cached: How many were taken from an earlier run.
-        seconds: Seconds of its jobs by stage.
+        identity: Identity that its worker reported, as names and values.
+        jobs: Number of jobs.
+        cached: Number of jobs that were taken from an earlier run.
+        seconds: Seconds of its jobs by stage, without cached jobs.
         largest_rss: Peak memory of its largest job, in MiB.
     """
 
@@ -71,7 +71,7 @@ def render_run_pages(
 
     Args:
         runs: The runs.
-        upgrades: Page of each that was an upgrade, by run id.
+        upgrades: Page of each upgrade, by run id.
 
     Yields:
         Path below the site's root, and content.
@@ -110,11 +110,11 @@ def make_cell_rows(run: LoadedRun) -> list[CellRow]:
 
 
 def _make_row(cell: RunCell, records: list[Record], run: LoadedRun) -> CellRow:
-    said = run.info.identities.get(cell.id, {})
+    identity = run.info.identities.get(cell.id, {})
     return CellRow(
         cell=cell,
         identity=tuple(
-            (name, _flatten_value(value)) for name, value in said.items() if name != "versions"
+            (name, _flatten_value(value)) for name, value in identity.items() if name != "versions"
         ),
         jobs=len(records),
         cached=sum(record.cached for record in records),
@@ -124,7 +124,7 @@ def _make_row(cell: RunCell, records: list[Record], run: LoadedRun) -> CellRow:
 
 
 def sum_stage_seconds(records: Iterable[Record]) -> dict[str, float]:
-    """Return the seconds of jobs by stage, those that took any.
+    """Return the seconds of jobs by stage, without stages that took no time.
 
     Args:
         records: The jobs.
@@ -134,6 +134,8 @@ def sum_stage_seconds(records: Iterable[Record]) -> dict[str, float]:
         known = {name: s for name, s in record.seconds.items() if name in STAGES}
         for name, seconds in known.items():
             found[name] += seconds
+        # Stages are measured in the worker and the whole job outside of it: rounding may make
+        # the stages longer.
         found["other"] += max(0.0, record.seconds.get("job", 0.0) - sum(known.values()))
     return {stage: found[stage] for stage in STAGES if found.get(stage)}
 
@@ -145,10 +147,7 @@ def _flatten_value(value: object) -> str:
 
 
 def _measure_duration(started: str, finished: str) -> float | None:
-    """Return the seconds between two times, None where they do not tell.
-
-    One may not be known, or the clock was set back in between.
-    """
+    """Return the seconds between two times, None if one is unknown or the clock was set back."""
     begun, ended = parse_time(started), parse_time(finished)
     if begun is None or ended is None or ended < begun:
         return None

@@ -42,9 +42,9 @@ def render_site(
 
     Args:
         report: The runs to report.
-        history: What these runs and earlier ones say by date.
+        history: History of these runs and earlier ones.
         diffs: Differences of IRs.
-        address: Where the site is to be, for the links of the feed; empty where nobody knows.
+        address: Address at which the site is published, for the feed; empty if it is unknown.
 
     Yields:
         Path below the site's root, and content.
@@ -60,7 +60,7 @@ def render_site(
         yield from render_feed(history, address)
         yield from render_badges(report)
         yield from load_assets()
-        # Last, for they wait for the differences.
+        # Last, because they wait for the differences, which other processes compute meanwhile.
         by_date = {case: make_case_history(history, case) for case in shown.cases}
         yield from render_case_pages(
             shown, diffs.get, by_date, collect_mentions(report), collect_causes_by_case(report)
@@ -68,7 +68,7 @@ def render_site(
 
 
 def find_first_page(report: Report) -> str:
-    """Return the page that says most of the newest run: an upgrade's own, else the matrix.
+    """Return the page to open for the newest run: the page of an upgrade, otherwise the matrix.
 
     Args:
         report: The runs to report.
@@ -85,25 +85,26 @@ def load_assets() -> Iterator[tuple[str, bytes]]:
 
 
 MOST_PAGES: Final = 2_000
-"""Tests of suites that all have a page and a row; of more, those of which there is more to say."""
+"""Number of tests of suites up to which all have a page; of more, passing tests have none."""
 QUIET: Final = frozenset({Verdict.MATCH, Verdict.EXCLUDED})
-"""Verdicts of a test of which there is nothing more to say than that."""
+"""Verdicts without details: the page of such a test would show nothing but them."""
 
 
 def select_pages(report: Report) -> Report:
-    """Return a report on what has pages: all, but of very many tests those that pass everywhere.
+    """Return a report without tests that get no page: of very many, those that pass everywhere.
 
     Args:
-        report: All that is told.
+        report: The complete runs.
     """
     tests = [name for name, case in report.cases.items() if case.kind == "test"]
     if len(tests) <= MOST_PAGES:
         return report
-    told = {*_find_mentioned(report), *_find_slowest(report)}
+    # Tests that other pages link to have a page in any case: no link of the site is dead.
+    linked = {*_find_mentioned(report), *_find_slowest(report)}
     quiet = frozenset(
         name
         for name in tests
-        if name not in told and all(side.record.verdict in QUIET for side in report.sides(name))
+        if name not in linked and all(side.record.verdict in QUIET for side in report.sides(name))
     )
     return replace(report, runs=[_remove_tests(run, quiet) for run in report.runs])
 
@@ -111,8 +112,9 @@ def select_pages(report: Report) -> Report:
 def _find_mentioned(report: Report) -> Iterator[str]:
     """Yield the tests that pages of upgrades link to."""
     for upgrade in report.upgrades.values():
-        for said in (upgrade.transitions, upgrade.flaky, upgrade.not_compared, upgrade.fails_alike):
-            yield from (one.case for one in said)
+        lists = (upgrade.transitions, upgrade.flaky, upgrade.not_compared, upgrade.fails_alike)
+        for entries in lists:
+            yield from (entry.case for entry in entries)
 
 
 def _find_slowest(report: Report) -> Iterator[str]:

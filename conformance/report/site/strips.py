@@ -1,4 +1,4 @@
-"""Rows of a history: releases in which something is the same, drawn as one."""
+"""Rows of a history: neighbouring releases without a change are a segment."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ VERDICT: Final = "verdict"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Neighbouring releases that are the same.
+    """Neighbouring releases without a change.
 
     Attributes:
-        first: The oldest.
-        last: The newest.
-        length: How many there are.
-        state: What they show: a verdict, `same` or `other` by turns, or empty where nothing was
-            seen.
-        record: The first job, None where there is none.
-        anchor: The change that it begins with, empty where there is none.
+        first: Label of the oldest release.
+        last: Label of the newest release.
+        length: Number of releases.
+        state: A verdict; for an artifact, `same` and `other` alternately; empty without a job.
+        record: Record of the first job, None without a job.
+        anchor: Anchor of the change at its beginning, empty for none.
     """
 
     first: str
@@ -66,6 +65,8 @@ def make_strip(row: str, history: Timeline, track: Track) -> Strip:
         track: The track.
     """
     begins = {p.after.record.cell for p in history.points if _changes_row(row, p)}
+    # The number of changes up to each cell: two neighbours with equal verdicts and a change in
+    # between are two segments, with different colours.
     turns = list(accumulate(cell.id in begins for cell in track.compared_cells))
     states = [_find_state(row, job, turn) for job, turn in zip(history.jobs, turns, strict=True)]
     segments = []
@@ -93,7 +94,7 @@ def _changes_row(row: str, point: Transition) -> bool:
 
 
 def _find_state(row: str, job: StoredJob | None, turn: int) -> str:
-    """Return what a cell shows of a row."""
+    """Return the state of a cell in a row, empty without an observation."""
     if job is None:
         return ""
     if row == VERDICT:
@@ -117,17 +118,16 @@ WORD: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeSegment:
-    """Neighbouring releases that show the same, or were not tried.
+    """Neighbouring releases of an upgrade without a change, or that were not tried.
 
     Attributes:
-        first: The oldest.
-        last: The newest.
-        length: How many there are.
-        fill: What they are filled in with, as the style sheet has it; empty if not tried.
-        said: What they show, in words.
-        begins: What the change does that it begins with; None where there is none.
-        turned: Whether an odd number of changes came before: what changes, and is filled in
-            alike, is told apart by that.
+        first: Label of the oldest release.
+        last: Label of the newest release.
+        length: Number of releases.
+        fill: Classes of the style sheet; empty if not tried.
+        summary: Outcome and conformance, in words.
+        effect: Effect of the change at its beginning, None for none.
+        alternate: True after an odd number of changes, to distinguish neighbours of equal fill.
     """
 
     first: str
@@ -140,7 +140,7 @@ class UpgradeSegment:
 
     @property
     def range(self) -> str:
-        """The releases as text."""
+        """The first and the last release, as text."""
         return self.first if self.length == 1 else f"{self.first} to {self.last}"
 
 
@@ -158,8 +158,8 @@ def make_minor_ticks(
     """Return the minor versions along an axis.
 
     Args:
-        points: The places of the axis.
-        releases: Release of jax by cell id, as far as is known.
+        points: The points of the axis.
+        releases: Release of jax by cell id, if known.
     """
     minors = [_find_minor(releases.get(point.cell, "") or point.label) for point in points]
     return tuple(MinorTick(label, len([*same])) for label, same in groupby(minors))
@@ -176,17 +176,18 @@ def _find_minor(release: str) -> str:
 def make_upgrade_strip(
     points: Sequence[UpgradePoint], seen: Mapping[str, Record], changes: Sequence[UpgradeChange]
 ) -> tuple[UpgradeSegment, ...]:
-    """Return what a case did along an axis.
+    """Return the results of a case along an axis.
 
     Args:
-        points: The places of the axis.
-        seen: Its jobs, by cell id.
-        changes: Its changes.
+        points: The points of the axis.
+        seen: Records of the case, by cell id.
+        changes: Changes of the case.
     """
     begins = {change.changed_in: change.kind for change in changes}
     turns = list(accumulate(point.label in begins for point in points))
     shown = [_describe_job(seen.get(point.cell)) for point in points]
     parts = []
+    # Untried releases are a segment even across a change, which has no exact release there.
     for _, places in groupby(range(len(points)), lambda n: (shown[n], turns[n] if shown[n] else 0)):
         first, *more = places
         found = shown[first]
@@ -206,7 +207,7 @@ def make_upgrade_strip(
 
 
 def _describe_job(record: Record | None) -> tuple[str, str] | None:
-    """Return what a job is filled in with, and what is said of it; None where there is none."""
+    """Return the fill and the summary of a job, None without a job."""
     if record is None:
         return None
     outcome, conformance = record.outcome, record.conformance

@@ -1,4 +1,4 @@
-"""A suite's page: releases by groups, what each release changed, what fails, what is warned of."""
+"""A suite's page: releases by groups, changes of each release, failures and warnings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 CHANGES: Final = ("regressed", "fixed", "added", "removed")
 SHADES: Final = ((1.0, "all"), (0.95, "most"), (0.8, "some"), (0.0, "few"))
-"""How a cell is filled, by the share of tests that pass."""
+"""Fill of a cell by the least share of passing tests."""
 STATES: Final = {
     SuiteOutcome.PASSED: Verdict.MATCH,
     SuiteOutcome.KNOWN: Verdict.KNOWN,
@@ -46,7 +46,7 @@ STATES: Final = {
     SuiteOutcome.FLAKY: Verdict.FLAKY,
     SuiteOutcome.SKIPPED: Verdict.EXCLUDED,
 }
-"""How a test's outcome looks: as the verdict of a job does."""
+"""Verdict whose letter and colour a test's outcome has."""
 GRAVEST: Final = (SuiteOutcome.FAILED, SuiteOutcome.FLAKY, SuiteOutcome.KNOWN)
 """Outcomes of failing tests, in the order in which rows are listed."""
 
@@ -56,7 +56,7 @@ class ShareCell:
     """A group in a release.
 
     Attributes:
-        counts: How its tests ended.
+        counts: Numbers of its tests by outcome.
         anchor: Anchor of its failures, empty without failures.
     """
 
@@ -65,13 +65,13 @@ class ShareCell:
 
     @property
     def shade(self) -> str:
-        """How it is filled."""
+        """Fill of the cell."""
         share = self.counts.share
         return next(name for least, name in SHADES if share >= least)
 
     @property
     def summary(self) -> str:
-        """Its counts in words."""
+        """The counts in words."""
         found = self.counts
         parts = [f"{found.passed} of {found.ran} passed"]
         parts += [f"{found.known} known to fail"] if found.known else []
@@ -82,7 +82,7 @@ class ShareCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRow:
-    """A release: what the suite says of it, group by group."""
+    """The results of a release: the whole suite, and each group."""
 
     held: SuiteRelease
     step: ReleaseStep
@@ -96,7 +96,7 @@ class FailureGroup:
 
     Attributes:
         tests: The tests.
-        result: What came of the first of them.
+        result: Result of the first of them.
     """
 
     tests: tuple[str, ...]
@@ -104,19 +104,19 @@ class FailureGroup:
 
     @property
     def state(self) -> str:
-        """How it looks."""
+        """Verdict whose letter and colour the group has."""
         return STATES[self.result.outcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureSpan:
-    """Releases in which the same tests of a group fail for the same reasons, in order.
+    """Releases in which the same tests of a group fail for the same reasons.
 
     Attributes:
         anchor: Its anchor.
-        releases: The releases.
-        counts: How the tests of the group end in the last of them.
-        failures: What fails.
+        releases: The releases, in order.
+        counts: Numbers of the group's tests by outcome in the last release.
+        failures: The failures.
     """
 
     anchor: str
@@ -133,7 +133,7 @@ class FailureSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeSegment:
-    """Releases in which a test ends alike."""
+    """Neighbouring releases in which a test has the same result."""
 
     state: str
     outcome: str
@@ -149,10 +149,10 @@ class GroupView:
     Attributes:
         name: Its name.
         anchor: Its anchor.
-        own: Whether it is a family of our own cases.
+        own: True for a family of our own cases.
         spans: Releases with failures, the newest first.
-        strips: Each of the tests over all releases.
-        docs: What our own cases are about, by id.
+        strips: Name and segments of each test over all releases.
+        docs: Docstrings of our own cases, by id.
     """
 
     name: str
@@ -169,8 +169,8 @@ class SuiteView:
 
     Attributes:
         page: Its path.
-        history: What the suite says of releases, by this run and by what is kept.
-        notes: What is to be known of it, a sentence each.
+        history: Results on releases, of this run, comparable runs and the committed history.
+        notes: Notes on what the page leaves out, a sentence for each.
     """
 
     page: str
@@ -182,8 +182,8 @@ def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
     """Return the content of the pages of suites, those of the newest run first.
 
     Args:
-        report: What is told. The newest run of a suite counts; what other runs and the committed
-            data say of other releases stands beside it, if it can be compared.
+        report: The runs to report. The newest run of a suite decides; releases that it does not
+            have are added from other runs and the committed history, if these can be compared.
     """
     newest = {run.info.suite.name: run for run in report.runs if run.info.suite is not None}
     found: list[SuiteView] = []
@@ -193,6 +193,7 @@ def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
             if one is not run and one.info.suite is not None and one.info.suite.name == name
         ]  # fmt: skip
         for number, history in enumerate(make_suite_histories(run, {})):
+            # The first track has the address without a place, so that links to it stay valid.
             page = suite_page(name, history.place if number else "")
             joined, notes = _merge_known(history, run, earlier, report.conformance.get(name))
             found.append(SuiteView(page=page, history=joined, notes=notes))
@@ -202,7 +203,8 @@ def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
 def _merge_known(
     own: SuiteHistory, run: LoadedRun, earlier: Sequence[LoadedRun], kept: SuiteHistory | None
 ) -> tuple[SuiteHistory, tuple[str, ...]]:
-    """Return a history with what is known of other releases, and what is to be told of that."""
+    """Return a history with the other known releases, and notes on what was left out."""
+    # A part of a suite would show all other tests as removed.
     if wrong := explain_incomplete(run):
         return own, (f"The run does not cover the whole suite: {wrong}.",)
     others = [
@@ -214,6 +216,8 @@ def _merge_known(
     ]
     if kept is not None:
         others.insert(0, (kept, "the committed history"))
+    # The committed history is first, so that any run replaces its releases, and the run itself is
+    # last.
     known, notes = None, []
     for one, name in others:
         if wrong := find_difference(one, own):
@@ -230,7 +234,7 @@ def render_suite_pages(
 
     Args:
         report: The runs to report.
-        cases: Those that have a page; None where all have.
+        cases: Ids of the cases with a page; None for all.
 
     Yields:
         Path below the site's root, and content.
@@ -335,7 +339,7 @@ def _group_failures(found: Mapping[str, SuiteResult]) -> tuple[FailureGroup, ...
 
 
 def _rank_gravity(result: SuiteResult) -> int:
-    """Return the rank of a result among others: unexpected failures, known ones, all others."""
+    """Return the sort key of a result: unexpected failures, known failures, all others."""
     return GRAVEST.index(result.outcome) if result.outcome in GRAVEST else len(GRAVEST)
 
 

@@ -1,4 +1,4 @@
-"""Changes of an upgrade with the same cause: their evidence, and what each case did on the way."""
+"""Groups of changes of an upgrade: their evidence, and the results of each case on the way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 5
 """Lines of a message, and cases, that are shown unless more are asked for."""
 PLAIN: Final = frozenset({ENDING, VALUE})
-"""Artifacts that need no name: what is shown of them says it."""
+"""Artifacts that need no name, because their text identifies them."""
 SHORT: Final = {
     Effect.BROKEN: "broken",
     Effect.WRONG: "silently wrong",
@@ -41,7 +41,7 @@ SHORT: Final = {
     Effect.FIXED: "fixed",
     Effect.UNCHANGED: "unchanged",
 }
-"""Effects in a word or two, where a number stands beside them."""
+"""Effects in a word or two, for use next to a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,12 @@ class MemberView:
 
     Attributes:
         case: Case id.
-        address: Of the change on the case's page, from the site's root; empty if it has none.
-        strip: What it did on each release.
-        before: What it was, where that is its own and not the group's.
-        after: What it is.
-        also: What else changed on the way.
+        address: Address of the change on the case's page, from the site's root; empty without a
+            page.
+        strip: Results on each release.
+        before: Older side of the change, if it differs from that of the group.
+        after: Newer side of the change, if it differs from that of the group.
+        also: Other changes of the case on the way.
     """
 
     case: str
@@ -88,18 +89,18 @@ class UpgradeGroupView:
 
     Attributes:
         anchor: Its anchor.
-        effect: What the upgrade does to them.
-        kind: What the change itself does in a word or two, where that is another thing.
-        since: The release of the change, in words.
-        before: The release that shows what it was.
-        after: The release that shows what it is.
-        what: What is shown of the change, empty where that needs no name.
-        rows: What it was and is, side by side.
-        more: The further lines of that.
-        count: How many cases there are; of one on several platforms, one.
-        platforms: Their cases, by platform.
-        change: The change of the first of them.
-        stacks: Exceptions of its job that raised; empty for other changes than of an ending.
+        effect: Effect of the upgrade on them.
+        kind: Effect of the change itself in a word or two, if it is another.
+        since: Release of the change, in words.
+        before: Last release before the change.
+        after: First release after it.
+        what: Name of the artifact that is shown, empty if it needs none.
+        rows: Both sides of the change, line by line.
+        more: Further lines.
+        count: Number of cases; a case on several platforms counts once.
+        platforms: The cases, by platform.
+        change: The change of the first case.
+        stacks: Exceptions of the job that raised; empty unless the ending changed.
         raised_on: Release of that job.
     """
 
@@ -124,7 +125,7 @@ def make_groups(report: Report, run: str) -> Iterator[UpgradeGroupView]:
 
     Args:
         report: The runs to report.
-        run: Id of the run that the upgrade left.
+        run: Run id of the upgrade.
     """
     collector = _GroupCollector(report, run)
     yield from map(collector.group, collector.upgrade.groups, list_anchors(collector.upgrade))
@@ -145,7 +146,12 @@ def list_anchors(upgrade: UpgradeFile) -> list[str]:
 
 
 class _GroupCollector:
-    """Gathers what is shown of the changes of an upgrade."""
+    """Collects the groups of an upgrade with their evidence.
+
+    Args:
+        report: The runs to report.
+        run: Run id of the upgrade.
+    """
 
     def __init__(self, report: Report, run: str) -> None:
         self.upgrade = report.upgrades[run]
@@ -173,10 +179,10 @@ class _GroupCollector:
         return {cell.id: cell.release for cell in self._report.cells}
 
     def group(self, cause: ChangeGroup, anchor: str) -> UpgradeGroupView:
-        """Return a group.
+        """Return a group with its evidence.
 
         Args:
-            cause: The group, as it is kept.
+            cause: The group in the file of the upgrade.
             anchor: Its anchor.
         """
         changes = [self.upgrade.transitions[place] for place in cause.transitions]
@@ -190,7 +196,6 @@ class _GroupCollector:
             since=self._describe_release(first, cause),
             before=first.last,
             after=first.changed_in,
-            # Nothing for what says itself what it is.
             what="" if first.artifact in PLAIN else COST_METRICS.get(first.artifact, name),
             rows=rows[:AT_ONCE],
             more=rows[AT_ONCE:],
@@ -201,7 +206,7 @@ class _GroupCollector:
         )
 
     def _find_raised(self, change: UpgradeChange) -> dict[str, Any]:
-        """Return the exceptions of the newer job that a change of an ending is about."""
+        """Return the exceptions of the newer job that raised, if the ending changed."""
         sides = zip(reversed(change.cells), (change.changed_in, change.last), strict=True)
         for cell, release in sides if change.artifact == ENDING else ():
             job = self._jobs[change.case].get(cell)
@@ -212,13 +217,14 @@ class _GroupCollector:
 
     def _describe_release(self, change: UpgradeChange, cause: ChangeGroup) -> str:
         labels = [point.label for point in self._axes.get(change.platform, ())]
+        # Releases in between could not be tried: any of them may have made the change.
         ends = change.last, change.changed_in
         if ends not in pairwise(labels):
             return f"after {change.last}, by {change.changed_in}"
         return f"{'in' if cause.kind is Effect.UNCHANGED else 'since'} {change.changed_in}"
 
     def _compare_sides(self, change: UpgradeChange) -> tuple[Row, ...]:
-        """Return what it was and is, side by side."""
+        """Return both sides of a change, line by line."""
         before, after = change.cells
         return _align_rows(
             self._describe_side(change, before, change.before),
@@ -259,15 +265,19 @@ class _GroupCollector:
         )
 
     def _find_address(self, change: UpgradeChange) -> str:
-        """Return where the case's page tells of a change, or of the case at all."""
+        """Return the address of a change on its case's page, or of the track or the page."""
+        # The run may have been copied in part: an upgrade then has cases without a page.
         if change.case not in self._report.cases:
             return ""
         track, label = self._places.get(change.cells[1], ("", ""))
         history = self._report.timelines(change.case).get(track)
         if history is None:
             return href(case_page(change.case))
-        told = any(point.after.record.cell == change.cells[1] for point in history.points)
-        return href(case_page(change.case), point_anchor(track, label) if told else slug(track))
+        # A change of a fact is none on the case's page if it does not gate.
+        has_point = any(point.after.record.cell == change.cells[1] for point in history.points)
+        return href(
+            case_page(change.case), point_anchor(track, label) if has_point else slug(track)
+        )
 
 
 def _format_side(change: UpgradeChange, told: str) -> str:
@@ -276,7 +286,8 @@ def _format_side(change: UpgradeChange, told: str) -> str:
 
 
 def _align_rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
-    """Return lines set against each other; those that have nothing in common are not marked."""
+    """Return the lines of both sides, with marks only if any two lines have words in common."""
+    # Marks on every word of two unrelated texts would distinguish nothing.
     rows = align_sides(before, after)
     if any(one is not None and other is not None for one, other in rows):
         return rows
@@ -290,7 +301,7 @@ def _make_plain(line: str | None) -> tuple[TextRun, ...] | None:
 
 
 def _describe_others(changes: Iterable[UpgradeChange], decisive: UpgradeChange) -> str:
-    """Return what else changed on the way, by effect."""
+    """Return the other changes of a case on the way, by effect."""
     found: dict[Effect, list[str]] = {}
     for change in changes:
         if change is not decisive:

@@ -1,4 +1,4 @@
-"""An upgrade's page: a paragraph to paste, what breaks and changes by root cause, what it took."""
+"""An upgrade's page: a summary to paste, changes by effect and root cause, cases not compared."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ TEMPLATE: Final = "upgrade.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectSection:
-    """An effect.
+    """The cases with one effect.
 
     Attributes:
         effect: The effect.
-        short: It in a word or two.
-        title: It in more.
-        count: How many cases it has.
-        groups: What changed, by release and root cause.
-        names: Cases that did not change at all, by platform; of what is unchanged alone.
+        short: The effect in a word or two.
+        title: The effect as a heading.
+        count: Number of cases.
+        groups: Changes, by release and root cause.
+        names: Cases without any change, by platform; only for `UNCHANGED`.
     """
 
     effect: Effect
@@ -45,14 +45,14 @@ class EffectSection:
 
 @dataclass(frozen=True, slots=True)
 class ReasonGroup:
-    """Cases of which little is said, for one reason."""
+    """Cases that were not compared in full, for one reason."""
 
     reason: str
     cases: tuple[str, ...]
 
     @property
     def number(self) -> int:
-        """How many cases there are."""
+        """Number of cases."""
         return len(self.cases)
 
 
@@ -96,7 +96,7 @@ def make_sections(report: Report, run: str) -> tuple[EffectSection, ...]:
 
     Args:
         report: The runs to report.
-        run: Id of the run that the upgrade left.
+        run: Run id of the upgrade.
     """
     upgrade = report.upgrades[run]
     found: dict[Effect, list[UpgradeGroupView]] = defaultdict(list)
@@ -118,7 +118,7 @@ def make_sections(report: Report, run: str) -> tuple[EffectSection, ...]:
 
 
 def _list_unchanged(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the cases that nothing changed, by platform and name."""
+    """Return the cases without any change on the way, by platform and name."""
     changed = {(one.case, one.platform) for one in upgrade.transitions}
     found: dict[str, list[str]] = {}
     for one in upgrade.cases:
@@ -128,11 +128,12 @@ def _list_unchanged(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], 
 
 
 def group_by_reason(asides: Iterable[UncomparedCase]) -> tuple[ReasonGroup, ...]:
-    """Return cases of which little is said, by the reason, the commonest first.
+    """Return cases that were not compared in full by reason, the most frequent first.
 
     Args:
         asides: The cases.
     """
+    # Keys instead of a list: a case on several platforms is named once.
     found: dict[str, dict[str, None]] = {}
     for one in asides:
         found.setdefault(one.reason, {})[one.case] = None
@@ -146,11 +147,11 @@ class Mention:
 
     Attributes:
         ends: Both ends of the upgrade.
-        platform: Where.
-        effect: What it does, in a word or two.
-        release: The release that did it.
-        page: The upgrade's page.
-        anchor: The part of it that tells of this.
+        platform: The platform.
+        effect: The effect, in a word or two.
+        release: The release that had it.
+        page: Path of the upgrade's page.
+        anchor: Anchor of the group on that page.
     """
 
     ends: tuple[str, str]
