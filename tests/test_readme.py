@@ -45,7 +45,7 @@ def test_figures_of_the_readme_come_from_the_corpus() -> None:
     """The table has the families of the default run, and each release of the matrix is counted."""
     context = ProjectContext(ROOT)
     cells, _ = context.select_cells(None, ())
-    cases, count = context.select_run_cases((), given=(), everything=False)
+    cases, count = context.select_run_cases((), cell_options=(), everything=False)
     jobs = list_possible_jobs(cases, cells)
     readme = _read("README.md")
     assert f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all" in readme

@@ -73,17 +73,22 @@ def accept_run(
     ]
     if not seen:
         raise NothingSelectedError(_describe_missing(directory, select, cells))
+    # A refused record stops no other: a run with one crash still yields the goldens of the rest.
     chosen = [one for one in seen if not one.refusal]
     refused = [
         (one.record, one.refusal)
         for one in seen
+        # A nightly that is as recorded needs no golden: as a refusal it would fail every accept.
         if one.refusal and not needs_no_golden(one.record, one.job.planned.versions)
     ]
     known = context.releases.versions
     if dry_run:
+        # Without the lock: it would create missing golden folders, and a dry run writes nothing.
         return Acceptance(plans=plan_acceptance(chosen, directory.blobs, known), refused=refused)
+    # Before the lock: refusing an installed package must not wait for another process.
     check_goldens_writable(context, (one.job.case.file for one in chosen))
     with lock_folders({one.job.case.families for one in chosen}, print_note):
+        # Goldens are read and written under one lock, so no change of another writer is lost.
         plans = plan_acceptance(chosen, directory.blobs, known)
         for plan in plans:
             apply(plan)
@@ -105,6 +110,7 @@ def remove_goldens_of_no_case(context: ProjectContext, *, dry_run: bool) -> list
             file is broken: its goldens may be in use.
     """
     folder = context.project.cases
+    # Without a selection: goldens of a case that is merely not selected are no orphans.
     found = find_orphans(folder, select_cases((), folder))
     if found and not dry_run:
         check_goldens_writable(context, found)
@@ -138,6 +144,8 @@ def convert_goldens(
         check_goldens_writable(context, found.values())
         refuse_in_ci()
         with lock_folders({case.families for case in cases}, print_note):
+            # The documents are searched for again under the lock; `found` is only the list to
+            # report.
             _, removed = migrate_goldens(cases)
     return {"converted": list(found), "removed": [str(file) for file in removed]}
 
@@ -152,6 +160,8 @@ def check_goldens_writable(context: ProjectContext, files: Iterable[Path]) -> No
     Raises:
         UsageError: If they are data of an installed package.
     """
+    # Cases outside of the folder of the project are the user's own, also where the project is
+    # installed.
     own = context.project.cases
     if not context.project.writable and any(own in file.parents for file in files):
         raise UsageError(
@@ -192,6 +202,7 @@ def render_acceptance(acceptance: Acceptance) -> Iterator[str]:
     for record, why in acceptance.refused:
         reason = record.reasons[0] if record.reasons else ""
         shown = f"{record.verdict}: {reason}" if reason else str(record.verdict)
+        # A record is untrusted input: its reason may contain control codes.
         yield sanitize(f"not accepted: {record.case} on {record.cell}: {shown} ({why})")
     found = Counter(entry.change for plan in acceptance.plans for entry in plan.entries)
     yield ", ".join(f"{found[change]} {change}" for change in AcceptEffect)
@@ -206,11 +217,15 @@ def _judge_records(
     """
     wanted = [
         case
+        # The request of the run is selected from first, so that paths and generated cases mean the
+        # same cases as in the run.
         for case in context.select_cases(load_request(directory).select)
         if not select or any(matches_name(case, text) for text in select)
     ]
+    # The verdicts in the records are those at the time of the run; the goldens may have changed.
     judge = Session(context=context).make_judge(directory.blobs)
     found = judge_run(directory, wanted, context.releases, judge)
+    # The record shows the old code of the case: accepting it would vouch for code that never ran.
     if found.changed:
         case = found.changed[0]
         raise UsageError(f"{case.file} changed since {directory.path}: run {case.id} again first")

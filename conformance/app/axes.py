@@ -48,14 +48,18 @@ def make_axis(context: ProjectContext, options: SearchOptions, place: str) -> Se
         place: Platform, empty for the default.
 
     Raises:
-        UsageError: If an end is not there, or they are not in the order to find that.
+        UsageError: If an end does not exist, or the ends are in the wrong order for `--find`.
         InfrastructureError: If an index does not answer.
     """
     name, find, values = options.axis, options.find, options.values
     older, newer = options.good, options.bad
+    # A fix lies between an older bad end and a newer good one; points are always in ascending
+    # order.
     if find == "fix":
         older, newer = newer, older
     if name == JAX and newer.startswith(PATH_PREFIX):
+        # Only the newer end may be an environment: make_axis_to copies its options to the releases
+        # before it.
         (last,) = select_cells(f"{newer}@{place}" if place else newer, context.releases)
         return make_axis_to(context, context.find_release(older), last)
     suffix = f"@{place}" if place else ""
@@ -64,37 +68,43 @@ def make_axis(context: ProjectContext, options: SearchOptions, place: str) -> Se
         older, newer = (_parse_night(text) for text in (older, newer))
     if name == JAX:
         older, newer = (context.find_release(text) for text in (older, newer))
-        _refuse_order(older, newer, find)
+        _check_order(older, newer, find)
         return _make_release_axis(context, older, newer, suffix)
+    # Every other axis varies something within one release of jax.
     (cell,) = select_cells(f"{context.find_release(options.jax)}{suffix}", context.releases)
     if name.startswith((CONFIG, FLAG)):
         named = values.split(",") if values else [older, newer]
+        # Values of an option have no order that could be computed: the list of the user is the
+        # order.
         if (named[0], named[-1]) != (older, newer):
             raise UsageError(f"--values {values}: expected a list from {older} to {newer}")
         return SearchAxis(name=name, points=make_option_points(cell, name, named))
+    # The index and the locks spell names in the canonical form; users write flax, Flax or
+    # my_package.
     package = canonicalize_name(name)
     versions = select_versions(package, list_versions(package), (older, newer))
-    _refuse_order(older, newer, find)
+    _check_order(older, newer, find)
     return SearchAxis(name=name, points=make_package_points(cell, package, versions))
 
 
 def make_axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:
-    """Return the releases up to a cell, each as that cell is except for the release.
+    """Return the releases up to a cell, each with the platform and options of that cell.
 
-    The cell of an environment that exists already comes after the release that it says it is: it
-    may be that release with other code.
+    The cell of an existing environment comes after the release that it reports, because its
+    code may differ from that release.
 
     Args:
         context: The project.
         older: The release to begin at, or a nightly.
-        last: The cell.
+        last: The cell at the newer end.
 
     Raises:
-        UsageError: If there is none to begin at.
+        UsageError: If the release is not older than the cell.
         InfrastructureError: If the index of nightlies, or the interpreter of the cell, does not
             serve.
     """
     newest = find_release(last)
+    # An environment of the same release is a valid newer end: its files may be edited.
     if Version(older) > Version(newest) or (older == newest and last.interpreter is None):
         raise UsageError(
             f"{older} is not older than {last.id}, which is jax {newest}; expected an older one"
@@ -102,6 +112,7 @@ def make_axis_to(context: ProjectContext, older: str, last: Cell) -> SearchAxis:
     versions, refused = _list_versions(context, older, newest, ends=(older, last.release))
     points = [AxisPoint(label=text, cell=replace_release(last, text, context)) for text in versions]
     if last.interpreter is not None:
+        # The release of such a cell is its `path:` selector, which shows no version.
         points.append(AxisPoint(label=f"{last.release} (jax {newest})", cell=last))
     return SearchAxis(name=JAX, points=points, refused=refused)
 
@@ -115,6 +126,7 @@ def replace_release(cell: Cell, release: str, context: ProjectContext) -> Cell:
         context: The project.
     """
     known = context.releases
+    # The Python stays where it can, so that a release is the only difference between two points.
     python = cell.python if known.get(release).admits(cell.python) else known.find_python(release)
     return replace(cell, release=release, python=python)
 
@@ -126,18 +138,19 @@ def make_upgrade_points(
 
     Args:
         context: The project.
-        ends: What is left and what is wanted: each a release, a specifier (the newest release
-            that fits), a lock, or `path:` and an interpreter.
+        ends: The older and the newer end: each a release, a specifier (the newest release that
+            fits), a lock, or `path:` and an interpreter.
         place: Platform.
 
     Raises:
-        UsageError: If an end is not there, or they are not in order.
+        UsageError: If an end does not exist, or the newer end comes first.
         InfrastructureError: If the interpreter of an end does not serve.
     """
     first, last = (_make_end(context, text, place) for text in ends)
     if first == last:
         raise UsageError(f"{ends[0]} and {ends[1]} are both {first.label}, expected two")
     older, newer = (Version(find_release(point.cell)) for point in (first, last))
+    # Equal versions are allowed: a lock and a plain cell of one release differ in other packages.
     if older > newer:
         raise UsageError(
             f"{ends[0]} is jax {older}, newer than {ends[1]}, which is jax {newer}; expected the "
@@ -149,12 +162,13 @@ def make_upgrade_points(
         if older <= Version(version) <= newer
         for cell in select_cells(f"{version}@{place}", context.releases)
     ]
-    ends_ = (first.cell, last.cell)
-    return [first, *(point for point in between if point.cell not in ends_), last]
+    # An end that is a plain release is among the known releases, too, and would be tried twice.
+    end_cells = (first.cell, last.cell)
+    return [first, *(point for point in between if point.cell not in end_cells), last]
 
 
 def _make_end(context: ProjectContext, text: str, place: str) -> AxisPoint:
-    """Return an end of an upgrade: what a lock pins, or the newest that a selector names."""
+    """Return an end of an upgrade: the cell of a lock, or of the newest release of a selector."""
     if Path(text).is_file():
         cell = _find_locked_cell(context, Path(text), place)
         return AxisPoint(label=f"{text} (jax {cell.release})", cell=cell)
@@ -165,11 +179,13 @@ def _make_end(context: ProjectContext, text: str, place: str) -> AxisPoint:
 
 
 def _find_locked_cell(context: ProjectContext, file: Path, place: str) -> Cell:
-    """Return the cell of a lock: what cases import as pinned there, the rest as of the release."""
+    """Return the cell of a lock: packages that cases import as pinned, others as of the release."""
     pins = read_foreign_pins(file)
     if JAX not in pins:
         raise UsageError(f"{file}: pins no jax, expected one to upgrade")
     (cell,) = select_cells(f"{pins[JAX]}@{place}", context.releases)
+    # Pins that equal the era dependencies are dropped, so that the cell shares the id, the
+    # environment and the cached results of the plain cell.
     usual = Session(context=context).prepare([cell]).locks
     era = usual[cell.id].pins if cell.id in usual else {}
     own = (
@@ -182,10 +198,10 @@ def find_release(cell: Cell) -> str:
     """Return the version of jax in a cell.
 
     Args:
-        cell: The cell; an environment that exists already is asked.
+        cell: The cell; an existing environment is inspected.
 
     Raises:
-        UsageError: If it has none.
+        UsageError: If the environment has no jax.
         InfrastructureError: If its interpreter does not run.
     """
     if cell.interpreter is None:
@@ -197,7 +213,7 @@ def find_release(cell: Cell) -> str:
 
 
 def check_nightlies(context: ProjectContext) -> bool:
-    """Ask the index of nightlies again whether it has any.
+    """Read the index of nightlies again, and return whether it has any.
 
     Args:
         context: The project.
@@ -206,11 +222,12 @@ def check_nightlies(context: ProjectContext) -> bool:
         InfrastructureError: If it does not answer.
     """
     find = context.releases.find_nightlies
+    # A fresh look-up, not `nightlies`, which is cached: the index may have gone away since.
     return find is not None and bool(find().versions)
 
 
 def _make_release_axis(context: ProjectContext, older: str, newer: str, suffix: str) -> SearchAxis:
-    """Return the releases of a range; with the nightlies between them, if an end is one."""
+    """Return the releases of a range, with its nightlies if an end is a nightly."""
     versions, refused = _list_versions(context, older, newer, ends=(older, newer))
     points = [
         AxisPoint(label=cell.release, cell=cell)
@@ -223,21 +240,22 @@ def _make_release_axis(context: ProjectContext, older: str, newer: str, suffix: 
 def _list_versions(
     context: ProjectContext, older: str, newer: str, *, ends: tuple[str, str]
 ) -> tuple[list[str], Mapping[str, str]]:
-    """Return the releases of a range, and of nights that cannot be installed why.
+    """Return the releases of a range, and its nightlies that cannot be installed, with the reason.
 
     Args:
         context: The project.
-        older: The first of them.
-        newer: The last.
-        ends: Both ends: where one is a nightly, all nightlies between them count.
+        older: First version of the range.
+        newer: Last version of the range.
+        ends: Both ends of the axis: if an end is a nightly, the nightlies of the range count.
     """
     known = context.releases
     first, last = Version(older), Version(newer)
     versions = [text for text in known.versions if first <= Version(text) <= last]
+    # Between two releases there are dozens of nightlies, and each costs an environment.
     if not any(map(is_nightly, ends)):
         return versions, {}
     found, refused = find_nights(first, last, known.nightlies)
-    # An exact end need not be the one of its day that is listed.
+    # The index lists one nightly a day, and an exact end may be another build of that day.
     listed = [*found, *(text for text in ends if is_nightly(text) and text not in found)]
     return sorted([*versions, *listed], key=Version), refused
 
@@ -246,8 +264,8 @@ def _parse_night(text: str) -> str:
     return text if text[:1].isalpha() or not text[:4].isdigit() else f"{NIGHTLY}:{text}"
 
 
-def _refuse_order(older: str, newer: str, find: str) -> None:
-    """Refuse ends that are one, or not in the order to find what is sought."""
+def _check_order(older: str, newer: str, find: str) -> None:
+    """Refuse equal ends, and ends in the wrong order for `--find`."""
     if older == newer:
         raise UsageError(f"--good and --bad are both {older}, expected two")
     if Version(older) < Version(newer):

@@ -80,22 +80,26 @@ def find_change(
         target: The target to try.
         options: The options.
         say: Called with a line for each step.
-        axis: The axis to search, None for the one that the options name.
+        axis: The axis to search, None for the axis of the options.
         scan: Whether all points are tried if the ends alone do not show what changed.
 
     Raises:
         UsageError: If options contradict each other, or an end does not exist.
-        EndpointsError: If no predicate tells the ends apart.
+        EndpointsError: If no predicate separates the ends.
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
     if axis is None:
+        # A case declares its devices; a script gets one CPU device, as it has outside of the
+        # harness.
         place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
         axis = make_axis(context, options, place)
-    width = options.width  # options that contradict each other are refused before any look-up
+    # Reading the width validates the options: contradictions are refused before any look-up.
+    width = options.width
     session = Session(context=context)
     prepare = make_preparer(session, target, options.wanted)
     points = AxisCells(axis.points, prepare, check=partial(check_nightlies, context))
+    # The ends are not in the name: a search between other ends reuses the points of this log.
     name = make_log_name(target, f"{axis.name} {options.jax} {options.platform} {options.words}")
     with open_trials(
         session, target, LOGS / name, options, points.locks, ends=(points[0], points[-1]),
@@ -108,6 +112,7 @@ def find_change(
             repeat=options.repeat, seen_on=_find_reported_point(points, target),
         )  # fmt: skip
         answer = Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
+    # Nightlies are refused when the index is read, other points when their locks are looked up.
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
     return BisectResult(answer=answer, axis=axis.name, left_out=tuple(refused))
 
@@ -141,17 +146,23 @@ def open_trials(
         name_of: Returns the name of a point in messages.
         width: Trials at the same time, None for those of the options.
         wanted: Requirements of a program, None for those of the options and the project.
+
+    Yields:
+        The trials, which append each new record to the log.
     """
     context = session.context
     directory = RunDirectory(context.project.root / log)
     if options.fresh:
+        # Only the records go: blobs are named by their hash, and another search may need them.
         (directory.path / RESULTS).unlink(missing_ok=True)
     width = width or options.width
     blobs = directory.blobs
     prober: Prober
     if isinstance(target, ProgramTarget):
         wanted = session.build_requirements(options.wanted) if wanted is None else wanted
+        # Both ends decide the requirements, so that a program has the same packages at every point.
         needed = find_requirements(target, wanted, [locks[end.cell.id] for end in ends])
+        # A floating package would move with the release, and be blamed on jax.
         preferred = find_common_versions(ends, locks, needed, context.cache)
         prober = ProgramRunner(
             target=target, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
@@ -167,10 +178,13 @@ def open_trials(
             else target.collect(ends, locks, slots=width)
         )
         runner = session.make_job_runner(executor, blobs)
+        # Warm calls are repeated only for `--stage call`; they would lengthen every other trial.
         prober = CaseProber(case=case, runner=runner, calls=CALLS if options.stage == CALL else 0)
+    # Appended one by one, so that a killed search keeps the points that it tried.
     with closing(Results(directory)) as results:
         yield CellTrials(
             cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
+            # The log may hold records of an edited script or of another lock; these are not known.
             known=select_known_records(prober, directory.read_records(), blobs),
             tolerance=get_tolerance(target), metric=options.measured, progress=progress,
         )  # fmt: skip
@@ -190,12 +204,14 @@ def _report_step(say: Callable[[str], None], points: AxisCells, step: SearchStep
 def find_requirements(
     program: ProgramTarget, wanted: Iterable[str], locks: Iterable[Lock]
 ) -> tuple[str, ...]:
-    """Return what a program needs in addition to the packages of its cells.
+    """Return the requirements of a program in addition to the packages of its cells.
 
     Args:
         program: The program.
         wanted: Requirements that the user names.
         locks: Locks of the cells.
     """
+    # A package that any cell pins is not required again: it would get another version than the
+    # lock.
     given = [name for lock in locks for name in lock.pins]
     return (*collect_requirements(program.source, wanted, given), *program.preferred)

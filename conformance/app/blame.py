@@ -1,4 +1,4 @@
-"""Blame: the search for the package at fault, of all that two environments differ in."""
+"""Blame: the search for the package at fault, among the packages that differ between two cells."""
 
 from __future__ import annotations
 
@@ -60,11 +60,12 @@ def find_package(
 
     Raises:
         UsageError: If options contradict each other, or an end does not exist.
-        EndpointsError: If nothing tells the ends apart.
+        EndpointsError: If no predicate separates the ends.
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
-    # Options that contradict each other are refused before any look-up.
+    # Reading the metric validates the options before any look-up. Measured trials run alone,
+    # because a second one would slow down the first.
     width = 1 if options.measured else 2
     names = options.good, options.bad
     before, after = (_select_cell(context, target, text) for text in names)
@@ -74,6 +75,7 @@ def find_package(
     originals = [end.original for end in ends if end.original is not None]
     for original in originals:
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
+    # Requirements are part of the name: they decide which packages are candidates.
     name = make_log_name(target, " ".join((*names, options.words, *options.wanted)))
     # A program finds its requirements where it runs.
     layered = () if isinstance(target, ProgramTarget) else wanted
@@ -87,6 +89,7 @@ def find_package(
         try:
             return blame.run()
         except EndpointsError as error:
+            # The ends were tried in replacements, which may be why they do not differ.
             remarks = "; ".join(f"{env.stand_in} stands for an end" for env in originals)
             raise EndpointsError(f"{error}; {remarks}" if remarks else str(error)) from error
 
@@ -103,22 +106,22 @@ def blame_case(
     wanted: tuple[str, ...] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> BlameAnswer:
-    """Find the package that changed a case, for another search; results are cached as in runs.
+    """Find the package that changed a case, as a step of another search; results are cached.
 
     Args:
         context: The project.
         case: The case.
-        cells: The cell that is left, and the one that is gone to.
+        cells: The cells before and after the change.
         predicate: The options that name the predicate.
         prepare: Looks up locks.
         runner: Runs jobs.
-        locks: Where the runner finds locks, by cell id; receives those of mixtures.
+        locks: Locks that the runner uses, by cell id; receives those of mixtures.
         wanted: Requirements of the cells in addition to their own packages.
         say: Called with a line for each trial.
 
     Raises:
         UsageError: If the ends differ in no package or in more than packages.
-        EndpointsError: If no predicate tells the ends apart, or an end says nothing.
+        EndpointsError: If no predicate separates the ends, or an end is inconclusive.
         OtherwiseError: If an end behaves differently from the environment that it replaces.
         InfrastructureError: If something cannot be tried now, or the disk refuses.
     """
@@ -129,6 +132,7 @@ def blame_case(
     mixtures = _make_mixtures(context, case, ends, locks, wanted)
     trials = CellTrials(
         cell_of=mixtures.cell_of, prober=CaseProber(case=case, runner=runner), blobs=runner.blobs,
+        # No log: the result cache of the runner already recalls repeated trials.
         keep=lambda _: None, tolerance=get_tolerance(case),
         progress=partial(_report_step, say, len(mixtures.packages)),
     )  # fmt: skip
@@ -157,8 +161,8 @@ def _prepare_ends(
 ) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:
     """Return both ends, and the requirements of the target in addition to them.
 
-    A requirement that resolves to other versions at both ends is part of them. A program has one
-    version at both where one goes with both.
+    A requirement that resolves to different versions at the ends becomes part of the ends. A
+    program gets the same version at both ends if a common version exists.
     """
     context = session.context
     wanted = (
@@ -176,7 +180,8 @@ def _prepare_ends(
         wanted = find_requirements(target, wanted, both.values())
         if find_common_versions([end.planned for end in ends], both, wanted, context.cache):
             return ends, wanted
-    with suppress(NoSolutionError):  # then the record of that end says so
+    # Without a solution, the trial of that end fails with the reason, which is the better report.
+    with suppress(NoSolutionError):
         return add_requirements(ends, wanted, locks=locks, cache=context.cache)
     return ends, wanted
 
@@ -186,8 +191,9 @@ def _report_step(say: Callable[[str], None], packages: int, step: SearchStep[Mov
 
 
 def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
-    """Return the cell that a selector names: of its newest release, for a program on one CPU."""
+    """Return the cell of the newest release of a selector, on one CPU for a program."""
     if is_cell_id(text):
+        # A cell id names its platform, packages and options: nothing is added to it.
         return context.find_cell(text)
     text = select_one_cpu(text) if isinstance(target, ProgramTarget) else text
     found, _ = context.select_cells(None, [text])
@@ -195,8 +201,9 @@ def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
 
 
 def _collect_sources(target: Target) -> list[str]:
-    """Return the Python text of a target and of the helpers of a case; none where it has none."""
+    """Return the Python sources of a target, with the helpers of a case; empty for a command."""
     if isinstance(target, Case):
+        # Packages that the source imports are suspected first, which saves environments.
         return read_sources(target)
     source = target.source if isinstance(target, ProgramTarget) else ""
     return [source] if source else []

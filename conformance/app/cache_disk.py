@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.disk import PruneResult, Usage
 
-BESIDE: Final = (OVERLAYS, LOCKS, WHEELS)
-"""Folders of the cache that hold what cells have beside their own packages."""
+ADDITIONAL: Final = (OVERLAYS, LOCKS, WHEELS)
+"""Folders of the cache with packages in addition to those of cells."""
 RESULTS: Final = ("results", SETTLED, "blobs")
 """Folders of the cache that hold observations of earlier runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _EnvironmentRow:
     environment: StoredEnvironment
     usage: Usage
     unwanted: str
 
-    def data(self) -> dict[str, Any]:
+    def make_json(self) -> dict[str, Any]:
         used = datetime.fromtimestamp(self.environment.used, tz=UTC)
         return {
             "environment": self.environment.folder.name,
@@ -71,10 +71,10 @@ def measure_cache(context: ProjectContext) -> dict[str, Any]:
     """
     locks, wanted = (
         collect_lock_hashes(context.matrix_folders, context.cache),
-        _wanted_environments(context),
+        _collect_wanted_environments(context),
     )
     rows = [
-        _Row(
+        _EnvironmentRow(
             stored,
             measure_usage(stored.folder),
             find_removal_reason(stored, locks=locks, wanted=wanted),
@@ -84,12 +84,15 @@ def measure_cache(context: ProjectContext) -> dict[str, Any]:
     usages = [row.usage for row in rows]
     return {
         "cache": str(context.cache),
-        "environments": [row.data() for row in rows],
+        # Environments share files by hard links, so apparent sizes add up to more than the disk
+        # holds.
+        "environments": [row.make_json() for row in rows],
         "apparent": sum(usage.apparent for usage in usages),
         "on_disk": count_disk_bytes(usages),
+        # Files that the package cache of uv links, too, are not freed when an environment goes.
         "own": count_own_bytes(usages),
         "results": count_disk_bytes(measure_usage(context.cache / name) for name in RESULTS),
-        "beside": count_disk_bytes(measure_usage(context.cache / name) for name in BESIDE),
+        "beside": count_disk_bytes(measure_usage(context.cache / name) for name in ADDITIONAL),
         "checkouts": count_disk_bytes([measure_usage(context.cache / CHECKOUTS)]),
         "free": shutil.disk_usage(context.cache).free,
     }
@@ -106,10 +109,12 @@ def render_cache(data: Mapping[str, Any]) -> Iterator[Text]:
     yield Text(f"{'':{width}}  apparent       own  last used", style="bold")
     for row in environments:
         sizes = f"{format_bytes(row['apparent']):>8}  {format_bytes(row['own']):>8}"
-        line = f"{row['environment']:{width}}  {sizes}  {_ago(row['used']):11}  {row['unwanted']}"
+        age = _format_age(row["used"])
+        line = f"{row['environment']:{width}}  {sizes}  {age:11}  {row['unwanted']}"
         yield Text(line.rstrip())
     largest: dict[str, int] = {}
     for row in environments:
+        # The largest of a kind estimates what the next environment of that kind takes.
         largest[row["kind"]] = max(largest.get(row["kind"], 0), row["apparent"])
     kinds = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in sorted(largest.items()))
     yield Text(
@@ -140,10 +145,11 @@ def prune_cache(
     found = find_unneeded(
         context.cache,
         locks=collect_lock_hashes(context.matrix_folders, context.cache),
-        wanted=_wanted_environments(context),
+        wanted=_collect_wanted_environments(context),
         unused_days=unused_days,
     )
-    return prune([*found, *_unpinned_checkouts(context)], dry_run=dry_run)
+    # A checkout is removed like an environment: `prune` passes over those that a run holds.
+    return prune([*found, *_find_unpinned_checkouts(context)], dry_run=dry_run)
 
 
 def make_prune_json(pruned: PruneResult, *, dry_run: bool) -> dict[str, Any]:
@@ -157,8 +163,11 @@ def make_prune_json(pruned: PruneResult, *, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
         "freed": pruned.freed,
         "linked": pruned.linked,
-        "environments": [_removal_data(one) for one in pruned.removals if not _is_checkout(one)],
-        "checkouts": [_removal_data(one) for one in pruned.removals if _is_checkout(one)],
+        # One list of removals for both, so that the freed bytes count a file once.
+        "environments": [
+            _make_removal_json(one) for one in pruned.removals if not _is_checkout(one)
+        ],
+        "checkouts": [_make_removal_json(one) for one in pruned.removals if _is_checkout(one)],
     }
 
 
@@ -173,7 +182,8 @@ def render_prune(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
         what = (
             f"kept, {removal.problem}" if removal.problem else "would go" if dry_run else "removed"
         )
-        yield f"{_name(removal)}: {what}: {removal.reason}"
+        yield f"{_format_name(removal)}: {what}: {removal.reason}"
+    # A removal with a problem was passed over, usually because a run uses the environment.
     gone = [removal for removal in pruned.removals if not removal.problem]
     checkouts = sum(_is_checkout(removal) for removal in gone)
     more = f", {checkouts} checkouts of suites" if checkouts else ""
@@ -187,22 +197,23 @@ def render_prune(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
         )
 
 
-def _removal_data(removal: Removal) -> dict[str, str]:
+def _make_removal_json(removal: Removal) -> dict[str, str]:
     what = "checkout" if _is_checkout(removal) else "environment"
-    return {what: _name(removal), "reason": removal.reason, "kept": removal.problem}
+    return {what: _format_name(removal), "reason": removal.reason, "kept": removal.problem}
 
 
-def _wanted_environments(context: ProjectContext) -> set[str]:
-    """Return the environments of the cells of every matrix, as `Cell.env_id` spells them."""
+def _collect_wanted_environments(context: ProjectContext) -> set[str]:
+    """Return the environment ids of the cells of every matrix, see `Cell.env_id`."""
     folders = context.matrix_folders
     return {
         cell.env_id
+        # Every matrix, not only the default: pruning must not cost the nightly its environments.
         for name in list_matrices(folders)
         for cell in load_matrix(name, folders, context.releases).cells
     }
 
 
-def _unpinned_checkouts(context: ProjectContext) -> list[Removal]:
+def _find_unpinned_checkouts(context: ProjectContext) -> list[Removal]:
     """Return the checkouts in the cache that no suite is pinned to."""
     folder = context.project.suites
     pinned = {(name, load_suite(name, folder).definition.revision) for name in find_suites(folder)}
@@ -217,14 +228,15 @@ def _unpinned_checkouts(context: ProjectContext) -> list[Removal]:
 
 
 def _is_checkout(removal: Removal) -> bool:
+    # A checkout is CACHE/checkouts/SUITE/REVISION; an environment lies one level higher.
     return removal.environment.folder.parent.parent.name == CHECKOUTS
 
 
-def _name(removal: Removal) -> str:
+def _format_name(removal: Removal) -> str:
     folder = removal.environment.folder
     return f"{folder.parent.name}/{folder.name}" if _is_checkout(removal) else folder.name
 
 
-def _ago(used: str) -> str:
+def _format_age(used: str) -> str:
     days = int((time.time() - datetime.fromisoformat(used).timestamp()) / DAY)
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from conformance.engine.calibration import Calibration
 
 ATTEMPTS: Final = 5
+"""Default of `--attempts`."""
 LONGEST: Final = 2_000
-"""Characters of the line about a flaky job."""
+"""Characters of the line about a flaky job, whose example quotes values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +75,15 @@ def calibrate_host(
         UsageError: If the calibration of this host cannot be read.
         InfrastructureError: If the disk refuses.
     """
-    load_calibration(context.cache)  # a file that cannot be read fails now, not after the attempts
+    # An unreadable file must fail now, not after hours of attempts.
+    load_calibration(context.cache)
     session = Session(context=context)
     cells, left_out = context.select_cells(options.matrix, options.cell)
     cases = context.select_cases(options.select)
     plan, preparation = plan_jobs(session, cases, cells, options.wanted, left_out)
     check_any_job(plan)
     with temporary_folder("calibrate", context.cache) as folder:
+        # The executor is used without the result cache: a recalled result is no second attempt.
         executor = session.make_executor(preparation.locks, slots=options.jobs)
         calibrator = Calibrator(plan.jobs, executor, BlobStore(folder))
         say(
@@ -93,6 +96,7 @@ def calibrate_host(
             took = f"{time.monotonic() - start:.0f} s"
             unlike = plural(len(calibrator.unstable), "job")
             say(f"attempt {number}: {took}, {unlike} unlike the first attempt so far")
+    # Jobs that were not compared keep their earlier entry; compared stable jobs lose theirs.
     compared, unstable = calibrator.compared_jobs, calibrator.unstable
     calibration = update_calibration(context.cache, compared, unstable, print_note)
     say(f"{len(unstable)} of {len(compared)} jobs are not stable")

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.engine.run_directory import RunDirectory
 
-    Both = tuple[StoredJob, StoredJob, RunCase]
-    Track = Callable[[Sequence[Both]], Iterable[Both]]
+    CompletePair = tuple[StoredJob, StoredJob, RunCase]
+    Track = Callable[[Sequence[CompletePair]], Iterable[CompletePair]]
     Diff = NormalForms | TextDiff | JobsDiff | SuiteDiff
 
 PAIR: Final = 2
@@ -57,11 +57,12 @@ class DiffOptions:
     Attributes:
         cells: Selectors of cells.
         run: The run with these cells, None for the newest.
-        irs: The IRs to compare, by artifact; empty for all that say something of their own.
+        irs: The IRs to compare, by artifact; empty for those that differ for a reason of their
+            own.
         between: Two IRs of each job, which are compared instead of jobs.
-        kind: What files hold, None to recognise it.
-        level: Which equality counts.
-        only_changed: Whether IRs are left out, and jobs that are the same.
+        kind: The kind of IR in files, None to recognise it.
+        level: The normal form in which IRs must be equal.
+        only_changed: Whether IRs, and jobs without a change, are left out.
         complete: Whether IRs with equal fingerprints are read too, for their facts.
     """
 
@@ -76,15 +77,15 @@ class DiffOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two jobs of one case, or the only one."""
+class JobPair:
+    """The jobs of one case on two sides; a side without the case is None."""
 
     before: StoredJob | None
     after: StoredJob | None
     case: RunCase
 
     @property
-    def both(self) -> Both | None:
+    def both(self) -> CompletePair | None:
         """Both jobs and their case, None if one job is missing."""
         if self.before is None or self.after is None:
             return None
@@ -94,7 +95,7 @@ class Pair:
 def compare_named(
     context: ProjectContext, names: Sequence[str], options: DiffOptions, track: Track
 ) -> Diff:
-    """Compare what names mean: files, cases in cells of a run, or runs.
+    """Compare two files, cases in cells of a run, or two runs, whichever the names mean.
 
     Args:
         context: The project.
@@ -113,12 +114,15 @@ def compare_named(
         return _compare_files(names, options)
     if options.kind is not None:
         raise UsageError("--kind says what files hold; jobs of runs are chosen with --ir")
+    # Only the first two names may be runs; those after them are cases, which may be called alike.
     runs = [(name, run) for name in names[:PAIR] if (run := context.find_run(name)) is not None]
+    # Names of runs win over selectors of cells: a folder may be called like a release.
     if not runs and len(names) >= PAIR and all(is_cell_name(context, n) for n in names[:PAIR]):
         if options.cells:
             raise UsageError(
                 f"--cell {options.cells[0]}: {' and '.join(names[:PAIR])} are the cells already"
             )
+        # `diff A B CASE` is a short form of `diff --cell A --cell B CASE`.
         options, names = replace(options, cells=tuple(names[:PAIR])), names[PAIR:]
     if runs and options.run is not None:
         raise UsageError(f"--run {options.run}: {runs[0][0]} is a run already, expected only one")
@@ -139,6 +143,7 @@ def _refuse_job_options(names: Sequence[str], options: DiffOptions) -> None:
         "--cell": options.cells, "--run": options.run, "--ir": options.irs,
         "--between": options.between, "--only-changed": options.only_changed,
     }  # fmt: skip
+    # Refused, not ignored: an ignored --cell would look like an answer about that cell.
     for name, given in about_jobs.items():
         if given:
             raise UsageError(f"{name} is about jobs of runs, got files: {' '.join(names)}")
@@ -150,6 +155,8 @@ def _compare_files(names: Sequence[str], options: DiffOptions) -> TextDiff | Nor
         raise UsageError(f"got {len(names)} files, expected two to compare, or one to print")
     if names.count(STDIN) == PAIR:
         raise UsageError("- is standard input, which can be only one of the two")
+    # Both texts are read before their kinds are compared, so that a missing file is the first
+    # error.
     texts = [read_text(name, options.kind) for name in names]
     kinds = [text.kind for text in texts]
     if len(set(kinds)) > 1:
@@ -160,6 +167,8 @@ def _compare_files(names: Sequence[str], options: DiffOptions) -> TextDiff | Nor
             if len(names) == 1:
                 form = make_normal_form(text)
                 return NormalForms(text=form["text"], data=form)
+            # Parsed here although `diff_texts` would do it: only here is the name of the file
+            # known.
             text.module()
         except IrSyntaxError as error:
             raise UsageError(f"{name}: {error}") from None
@@ -176,6 +185,7 @@ def _compare_cells(
     """Compare the first cell with the others; of a single cell, return the normal forms."""
     records = load_records(run)
     cases = select_recorded_cases(selects, records, run.id)
+    # The first cell is the side before; each other cell is compared with it, not with the next.
     base, *others = select_recorded_cells(context, run, options.cells)
     jobs = {key: StoredJob(record, run.blobs) for key, record in records.items()}
     if not others:
@@ -183,10 +193,11 @@ def _compare_cells(
         return _make_normal_forms(found, run, options)
     info = run.read_run()
     names = (base, " or ".join(others))
+    # Tests of a suite have no IR: their outcomes are compared by test instead.
     if not options.irs and are_suite_tests(info, cases):
         return SuiteDiff(names=names, changes=compare_cells(records, cases, base, others))
     pairs = [
-        Pair(jobs.get((case, base)), jobs.get((case, other)), info.cases.get(case, RunCase()))
+        JobPair(jobs.get((case, base)), jobs.get((case, other)), info.cases.get(case, RunCase()))
         for case in cases
         for other in others
     ]
@@ -230,10 +241,12 @@ def _compare_runs(
     if options.between is not None:
         raise UsageError(f"--between is about jobs of one run, got two; choose it: --run {a.id}")
     ours, theirs = load_records(a), load_records(b)
+    # Keys in the order of the first run, then those that only the second run has.
     both = {**ours, **theirs}
     cases = set(select_recorded_cases(selects, both, f"{a.id} and {b.id}"))
     cells = {cell for _, cell in both}
     if options.cells:
+        # A cell may be in one run only; a selector must match in at least one of them.
         named = [select_recorded_cells(context, run, options.cells, strict=False) for run in runs]
         known, cells = cells, {*named[0], *named[1]}
         if not cells:
@@ -243,9 +256,10 @@ def _compare_runs(
     names = (a.id, b.id)
     if not options.irs and all(are_suite_tests(info, cases) for info in infos):
         return SuiteDiff(names=names, changes=compare_runs(infos, (ours, theirs), keys))
+    # A case may be in one run only; where both describe it, the second run counts.
     described = {**infos[0].cases, **infos[1].cases}
     pairs = [
-        Pair(
+        JobPair(
             StoredJob(ours[key], a.blobs) if key in ours else None,
             StoredJob(theirs[key], b.blobs) if key in theirs else None,
             described.get(key[0], RunCase()),
@@ -256,7 +270,7 @@ def _compare_runs(
 
 
 def _compare_pairs(
-    pairs: Sequence[Pair], names: tuple[str, str], options: DiffOptions, track: Track
+    pairs: Sequence[JobPair], names: tuple[str, str], options: DiffOptions, track: Track
 ) -> JobsDiff:
     """Compare the pairs that have both jobs."""
     whole = [both for pair in pairs if (both := pair.both) is not None]
@@ -265,9 +279,13 @@ def _compare_pairs(
             f"no case selected has a job in both {names[0]} and {names[1]}, expected one; another "
             "run is named with --run, `conformance run` makes one"
         )
+    # None compares all IRs, an empty tuple none.
     irs = () if options.only_changed else options.irs or None
+    # Equal fingerprints spare reading and parsing two IRs, which is most of the time of a
+    # comparison.
     quick = not options.complete
     jobs = [compare_jobs(before, after, irs, quick=quick) for before, after, _ in track(whole)]
+    # Jobs of one side are listed, not compared: a case that was not run is no difference.
     single = [pair for pair in pairs if pair.both is None]
     return JobsDiff(
         names=names, jobs=jobs, level=options.level, only_changed=options.only_changed,
@@ -279,6 +297,7 @@ def _compare_pairs(
 def _name_jobs(sides: Iterable[StoredJob | None]) -> list[str]:
     """Return the jobs in words, each once."""
     names = (f"{one.record.case} on {one.record.cell}" for one in sides if one is not None)
+    # With several cells after the first, its job is on the left of each of these pairs.
     return list(dict.fromkeys(names))
 
 

@@ -1,4 +1,4 @@
-"""The project context: cases, releases, cells and settings, looked up when they are asked for."""
+"""The project context: cases, releases, cells and settings, each looked up on first use."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ TIMEOUT = 120.0
 RELEASES = "releases.toml"
 FUNCTIONS = "functions"
 PASS_ENV = "CONFORMANCE_PASS_ENV"  # noqa: S105 - a name
-"""Variable with more names for `pass-env`, between commas."""
+"""Variable with more names for `pass-env`, separated by commas."""
 GOLDENS = "goldens"
-"""Folder of the goldens of cases that nobody wrote: beside the list of functions, or the script."""
+"""Folder of the goldens of generated cases, next to the list of functions or to the script."""
 HISTORY_STORE = Path("reports") / "history.db"
 """Default of `--store`, relative to the project."""
 NIGHTLY_INDEX = "conformance.cells.nightly_index"
@@ -72,7 +72,7 @@ NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 @dataclass(frozen=True)
 class ProjectContext:
-    """The surroundings of a command, looked up as they are asked for."""
+    """The project of a command, each part looked up on first use."""
 
     start: Path
     night: str = ""
@@ -86,18 +86,20 @@ class ProjectContext:
     @cached_property
     def matrix_folders(self) -> tuple[Path, ...]:
         """Folders of matrix files: the user's own `matrix/`, then the project's."""
+        # In order of precedence: the first folder that has a matrix of a name wins.
         own = self.start / "matrix"
         folders = (own, self.project.matrices, PACKAGE / "data" / "matrix")
         return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
     @cached_property
     def releases(self) -> Releases:
-        """Every known jax release, and the index of nightlies, which is read when asked."""
+        """Every known jax release, and the index of nightlies, which is read on first use."""
         known = load_releases(self.project.matrices / RELEASES)
+        # A function, not the index: a command that names no nightly must work offline.
         return replace(known, find_nightlies=lambda: self._load_nightlies(known))
 
     def _load_nightlies(self, known: Releases) -> Nightlies:
-        # Its client of the network is imported when it is wanted: few commands do.
+        # Imported late: few commands need the network client of the index.
         module = importlib.import_module(NIGHTLY_INDEX)
         found: Nightlies = module.NightlyIndex(
             lambda: self.settings.nightly_index, known.rows, self._last_night
@@ -113,21 +115,22 @@ class ProjectContext:
 
     @cached_property
     def cache(self) -> Path:
-        """The cache folder, made and writable."""
+        """The cache folder, created and writable."""
         return cache_root()
 
     @cached_property
     def case_index(self) -> CaseIndex:
-        """Cases of files that were parsed before."""
+        """The index of cases in files that were parsed before."""
+        # The location, not `cache`: listing cases works without a writable cache folder.
         return CaseIndex(cache_location())
 
     @cached_property
     def settings(self) -> ProjectSettings:
-        """What the project says of itself."""
+        """The settings of the project in `pyproject.toml`."""
         return find_settings(self.start)
 
     @property
-    def passed(self) -> dict[str, str]:
+    def passed_variables(self) -> dict[str, str]:
         """The variables that cells get in addition to the usual ones."""
         more = (name.strip() for name in os.environ.get(PASS_ENV, "").split(","))
         return select_passed_variables((*self.settings.pass_env, *filter(None, more)), os.environ)
@@ -137,6 +140,8 @@ class ProjectContext:
         """The cases of functions that the project lists, by `module:name`."""
         listed = self.settings.functions
         file = find_settings_file(self.start)
+        # Goldens lie next to the settings file, so that they do not depend on the working
+        # directory.
         home = self.start if file is None else file.parent
         found = {
             case.id: case for case in self._discover_rendered(render_cases(listed), home / GOLDENS)
@@ -144,52 +149,56 @@ class ProjectContext:
         return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
 
     def select_cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
-        """Return the cases that SELECT means; without any, those of the project.
+        """Return the cases that SELECT means; without a SELECT, those of the project.
 
-        A project that lists functions and has no cases of its own is about them alone.
+        The cases of a project that only lists functions are these functions.
         """
         listed = self.functions
+        # Scripts before functions and families: only a path that exists is a script.
         scripts = {select: self.find_snapshots(select) for select in selects}
         rest = [select for select in selects if not scripts[select]]
         chosen, others = _split_functions(rest, listed)
         chosen += tuple(case for found in scripts.values() for case in found)
-        if not selects and listed and self._is_within:
+        # Otherwise the cases installed with the package would be the default of such a project.
+        if not selects and listed and self._has_foreign_settings:
             return tuple(listed.values())
+        # Case files are not parsed for functions and scripts alone.
         if others or not selects:
             chosen += select_cases(others, self.project.cases, self.case_index)
+        # Two SELECTs may overlap; each case runs once.
         return tuple({case.id: case for case in chosen}.values())
 
     def select_run_cases(
-        self, selects: Sequence[str], *, given: Iterable[object], everything: bool
+        self, selects: Sequence[str], *, cell_options: Iterable[object], everything: bool
     ) -> tuple[tuple[Case, ...], int]:
         """Return the cases of a run: without any argument, the sample of the project.
 
         Args:
-            selects: What SELECT says.
-            given: Other arguments by which a run is no smoke run: a matrix, cells.
-            everything: Whether all cases are asked for.
+            selects: The words of SELECT.
+            cell_options: Values of `--matrix` and `--cell`; a run with one is no smoke run.
+            everything: The flag `--all`.
 
         Returns:
-            The cases, and how many there are to choose from.
+            The cases, and the number of cases to choose from.
 
         Raises:
-            UsageError: If both all cases and some are asked for.
+            UsageError: If `--all` is combined with a SELECT.
         """
         if everything and selects:
             raise UsageError(f"--all with SELECT ({' '.join(selects)}): give one of them")
         cases = self.select_cases(selects)
-        if everything or selects or any(given):
+        if everything or selects or any(cell_options):
             return cases, len(cases)
         return select_sample(cases, self.project.cases), len(cases)
 
     @property
-    def _is_within(self) -> bool:
-        """Whether the settings are of a project that is not the one of the cases."""
+    def _has_foreign_settings(self) -> bool:
+        """Whether the settings belong to another project than the cases."""
         file = find_settings_file(self.start)
         return file is not None and file.parent != self.project.cases.parent
 
     def find_snapshots(self, select: str) -> tuple[Case, ...]:
-        """Return the cases of a script that hands calls to `conformance.snapshot`, if it is one.
+        """Return the cases of a script that calls `conformance.snapshot`, empty for other files.
 
         Args:
             select: The script, or `SCRIPT::NAME` for one call of it.
@@ -200,18 +209,20 @@ class ProjectContext:
             return ()
         text = file.read_bytes()
         found = find_snapshots(text.decode("utf-8", "replace"))
+        # A case file may mention snapshots, too: files that declare cases are never scripts.
         if not found or discover([file]):
             return ()
+        # Modules next to the script are imported by it: their changes must change the case hash.
         beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
         digest = hashlib.sha256(beside).hexdigest()
         path = f"{get_script_family(file)}/{FUNCTIONS}.py"
         made = self._discover_rendered(
             {path: render_snapshot_cases(file, found, digest)}, file.parent / GOLDENS
         )
-        # A script is written for the devices that there are.
-        told = self._make_relative(file)
+        # A script uses all devices of its cell, as when it is run without the harness.
+        shown = self._make_relative(file)
         chosen = tuple(
-            replace(case, devices=0, arguments=quote(f"{told}::{case.name}"))
+            replace(case, devices=0, arguments=quote(f"{shown}::{case.name}"))
             for case in made
             if name in {"", case.name}
         )
@@ -221,17 +232,20 @@ class ProjectContext:
         return chosen
 
     def _discover_rendered(self, texts: Mapping[str, str], home: Path) -> tuple[Case, ...]:
-        """Return the cases of files that are made, by path below a folder of theirs.
+        """Return the cases of generated files, which are written to the cache.
 
         Args:
-            texts: The files.
-            home: Folder that their goldens are below.
+            texts: Text of each file, by its path below the folder of generated files.
+            home: Folder of their goldens.
         """
         folder = self.cache / FUNCTIONS / hash_case_files(texts)
         for path, text in texts.items():
+            # The folder is named by the hash of the texts, so an existing file has the right
+            # content.
             if not (folder / path).exists():
                 write_atomically(folder / path, text.encode())
         found = discover([folder / path for path in texts])
+        # Goldens must not lie in the cache, which may be pruned.
         return tuple(replace(case, home=home) for case in found)
 
     def _make_relative(self, file: Path) -> str:
@@ -239,10 +253,10 @@ class ProjectContext:
         return str(file.relative_to(self.start) if file.is_relative_to(self.start) else file)
 
     def find_case(self, text: str) -> Case:
-        """Return the one case that a text names.
+        """Return the case that a text names.
 
         Raises:
-            UsageError: If it names several.
+            UsageError: If it names several cases.
         """
         found = self.select_cases([text])
         if len(found) > 1:
@@ -251,26 +265,26 @@ class ProjectContext:
         return found[0]
 
     def find_release(self, text: str, option: str = "") -> str:
-        """Return the one release that a selector means.
+        """Return the release that a selector means.
 
         Args:
             text: The selector.
-            option: What named it, for the message.
+            option: The option with the selector, for the message.
 
         Raises:
-            UsageError: If it is none, or several.
+            UsageError: If it means several releases, or none.
         """
         found = resolve_selector(text, self.releases)
         if len(found) != 1:
-            said = f"{option} {text}".lstrip()
-            raise UsageError(f"{said}: names {len(found)} releases, expected one")
+            words = f"{option} {text}".lstrip()
+            raise UsageError(f"{words}: names {len(found)} releases, expected one")
         return found[0]
 
     def find_cell(self, text: str) -> Cell:
-        """Return the one cell that a selector names.
+        """Return the cell that a selector names.
 
         Raises:
-            UsageError: If it names several.
+            UsageError: If it names several cells.
         """
         found, _ = self.select_cells(None, [text])
         if len(found) > 1:
@@ -292,13 +306,15 @@ class ProjectContext:
             return find_latest_run(self.project.root)
         found = self.find_run(name)
         if found is None and Path(name).is_dir():
-            return RunDirectory(Path(name))  # reading it reports the missing or broken files
+            # A damaged run may lack run.json: reading it reports which file is missing or broken.
+            return RunDirectory(Path(name))
         if found is None:
             raise UsageError(self.describe_missing_run(name))
         return found
 
     def find_run(self, name: str) -> RunDirectory | None:
         """Return the run that a directory or an id names, None if there is none."""
+        # A path wins over an id: a folder of that name is in front of the user.
         paths = (Path(name), self.run_folder / name)
         return next((RunDirectory(path) for path in paths if (path / RUN).is_file()), None)
 
@@ -330,39 +346,42 @@ class ProjectContext:
 
         Args:
             matrix: Name or file of a matrix; None is the default, unless there are selectors.
-            selectors: Cell ids or release selectors; with a matrix they narrow it, but an
-                environment (`path:`) that the matrix has no cell of comes to it.
+            selectors: Cell ids or release selectors; with a matrix they filter it, except that an
+                environment (`path:`) without a cell in the matrix is added.
 
         Returns:
-            Cells, and what the matrix leaves out. A nightly that its index does not tell is called
-            by its selector.
+            The cells, and the exclusions of the matrix. A nightly that the index does not resolve
+            keeps its selector as its release.
         """
         if selectors and matrix is None:
+            # Without a matrix, selectors name cells of any release and platform, not only of the
+            # default.
             chosen = [cell for text in selectors for cell in select_cells(text, self.releases)]
             return tuple(dict.fromkeys(chosen)), ()
         loaded = load_matrix(matrix or DEFAULT_MATRIX, self.matrix_folders, self.releases)
         added = [text for text in selectors if self._is_added(text, loaded.cells)]
-        beside = [cell for text in added for cell in select_cells(text, self.releases)]
+        added_cells = [cell for text in added for cell in select_cells(text, self.releases)]
         narrowing = [text for text in selectors if text not in added]
         if not narrowing:
-            return tuple(dict.fromkeys((*loaded.cells, *beside))), loaded.exclusions
+            return tuple(dict.fromkeys((*loaded.cells, *added_cells))), loaded.exclusions
         chosen = [cell for cell in loaded.cells if self._matches_any(cell, narrowing)]
         if not chosen:
             names = ", ".join(cell.id for cell in loaded.cells)
             raise NothingSelectedError(
                 f"no cell of matrix {loaded.name} matches {', '.join(narrowing)}; it has {names}"
             )
-        told = tuple(e for e in loaded.exclusions if self._is_selected(e.cell, narrowing))
-        return tuple(dict.fromkeys((*chosen, *beside))), told
+        # Exclusions of cells that were not asked for would only hide those that were.
+        excluded = tuple(e for e in loaded.exclusions if self._is_selected(e.cell, narrowing))
+        return tuple(dict.fromkeys((*chosen, *added_cells))), excluded
 
     def _is_added(self, selector: str, cells: Sequence[Cell]) -> bool:
-        """Say whether a selector names an environment that a matrix knows nothing of."""
+        """Return whether a selector names an environment that has no cell in a matrix."""
         if not selector.strip().startswith(PATH_PREFIX):
             return False
         return not any(matches_cell(selector, cell, self.releases) for cell in cells)
 
     def _is_selected(self, cell_id: str, selectors: Sequence[str]) -> bool:
-        # The id of a `path:` cell does not say what it is: told once too often.
+        # The id of a `path:` cell has no release to match: its exclusion is always shown.
         if not is_cell_id(cell_id):
             return True
         return self._matches_any(parse_cell(cell_id, self.releases), selectors)
@@ -374,7 +393,7 @@ class ProjectContext:
 def _split_functions(
     selects: Sequence[str], listed: Mapping[str, Case]
 ) -> tuple[tuple[Case, ...], list[str]]:
-    """Return the functions that SELECT means, and what of it means something else."""
+    """Return the functions that SELECT means, and the words that mean something else."""
     chosen: list[Case] = []
     others: list[str] = []
     for select in selects:
@@ -382,6 +401,8 @@ def _split_functions(
             case for name, case in listed.items() if name == select or matches_name(case, select)
         ]
         chosen += found
+        # `module:name` can be nothing else, so a typo is reported here and not as an unknown
+        # family.
         if not found and FUNCTION_NAME.fullmatch(select):
             near = did_you_mean(select, listed)
             raise NothingSelectedError(
@@ -394,7 +415,8 @@ def _split_functions(
 
 
 def count_usable_cores() -> int:
-    """Return how many jobs run at the same time by default: one a usable core."""
+    """Return how many jobs run at the same time by default: one per usable core."""
+    # A container or a batch job may use fewer cores than the host has; macOS has no such call.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

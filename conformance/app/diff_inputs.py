@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STDIN: Final = "-"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-"""How compressed data begin."""
+"""First bytes of Zstandard data, the compression of blobs."""
 
 
 def read_text(name: str, kind: str | None) -> IrText:
@@ -36,10 +36,10 @@ def read_text(name: str, kind: str | None) -> IrText:
 
     Args:
         name: The file; `-` is standard input.
-        kind: What it holds; None is what it looks like.
+        kind: The kind of IR, None to recognise it.
 
     Raises:
-        UsageError: If it cannot be read, or is nothing that is compared.
+        UsageError: If the file cannot be read, or is no IR.
     """
     try:
         data = _read_bytes(name)
@@ -51,6 +51,7 @@ def read_text(name: str, kind: str | None) -> IrText:
         ) from None
     except (DecompressionError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: got no text ({error}), expected an IR") from None
+    # A normal form names its kind in the head, which a wrong --kind must not override.
     if text.startswith(NORMAL):
         try:
             return IrText(text, read_head(text).kind)
@@ -66,12 +67,14 @@ def read_text(name: str, kind: str | None) -> IrText:
 
 
 def _read_bytes(name: str) -> bytes:
+    # Bytes, not text: standard input may be compressed, too.
     data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
     return decompress(data) if data.startswith(_ZSTD) else data
 
 
 def _list_files(path: Path) -> Iterator[Path]:
     if path.parent.is_dir():
+        # For the suggestion in a message: a folder that does not exist suggests nothing.
         yield from (one for one in path.parent.iterdir() if one.is_file())
 
 
@@ -87,36 +90,37 @@ def is_cell_name(context: ProjectContext, name: str) -> bool:
     try:
         return bool(resolve_selector(split_platform(name)[0], context.releases))
     except ConformanceError:
+        # No release, an unknown platform or an index that does not answer: then it is no cell.
         return False
 
 
-def describe_wrong_names(context: ProjectContext, what: Sequence[str], runs: Sequence[str]) -> str:
+def describe_wrong_names(context: ProjectContext, names: Sequence[str], runs: Sequence[str]) -> str:
     """Return the message for names that are neither files, two runs nor two cells.
 
     Args:
-        context: Surroundings of the command.
-        what: The words.
-        runs: Those of them that are runs.
+        context: The project.
+        names: The words on the command line.
+        runs: The words that are names of runs.
     """
-    if not what:
+    if not names:
         return (
             "nothing to compare, expected two files, two runs, or two cells; "
             "conformance diff --help shows how"
         )
-    if len(runs) == 1 and len(what) > 1:
-        other = next(name for name in what if name not in runs)
+    if len(runs) == 1 and len(names) > 1:
+        other = next(name for name in names if name not in runs)
         return f"{context.describe_missing_run(other)}, to compare with {runs[0]}"
     if runs:
         return (
             f"{runs[0]} is one run, expected a second one; for cells of one run: "
             f"conformance diff A B --run {runs[0]}"
         )
-    if Path(what[0]).is_dir():
-        return context.describe_missing_run(what[0])
-    near = did_you_mean(what[0], [*context.run_ids, *map(str, _list_files(Path(what[0])))])
+    if Path(names[0]).is_dir():
+        return context.describe_missing_run(names[0])
+    near = did_you_mean(names[0], [*context.run_ids, *map(str, _list_files(Path(names[0])))])
     return (
-        f"{what[0]}: no such file or run{near}; if it is a case, name the cells to compare: "
-        f"conformance diff A B {what[0]}"
+        f"{names[0]}: no such file or run{near}; if it is a case, name the cells to compare: "
+        f"conformance diff A B {names[0]}"
     )
 
 
@@ -133,11 +137,12 @@ def select_recorded_cases(
     Args:
         selects: Families, case ids or globs; empty is every case.
         records: Case and cell of each record.
-        where: What the records are of.
+        where: The runs that have the records, for the message.
 
     Raises:
         NothingSelectedError: If a name matches no case; it suggests the nearest.
     """
+    # A dictionary instead of a set: cases stay in the order of the run.
     known = list(dict.fromkeys(case for case, _ in records))
     chosen: dict[str, None] = {}
     for select in selects:
@@ -149,13 +154,14 @@ def select_recorded_cases(
                 "what was run"
             )
         chosen.update(dict.fromkeys(found))
+    # In the order of the run, not of the selects, so that reports of one run have one order.
     return [case for case in known if case in chosen] if selects else known
 
 
 def _matches(select: str, case: str) -> bool:
-    """Say whether a SELECT means a case, as for `conformance run`."""
+    """Return whether a SELECT means a case, by the rules of `conformance run`."""
     family, plain = case.partition("/")[0], case.partition("[")[0]
-    # Brackets are part of ids, so they stand for themselves in a glob.
+    # Brackets are part of ids, so they are no character class in a glob.
     pattern = select.replace("[", "[[]")
     return select in {family, plain, case} or any(fnmatchcase(x, pattern) for x in (case, plain))
 
@@ -170,7 +176,7 @@ def select_recorded_cells(
     """Return the cells of a run that selectors name, in their order.
 
     Args:
-        context: Surroundings of the command.
+        context: The project.
         directory: The run.
         selectors: Cell ids, releases or specifiers.
         strict: Whether a selector that names none is an error.
@@ -182,11 +188,12 @@ def select_recorded_cells(
     known = [cell.id for cell in cells]
     chosen: dict[str, None] = {}
     for text in selectors:
+        # An id may leave out its Python and its platform, which records spell out.
         named = parse_cell(text, context.releases).id if is_cell_id(text) else text
         found = [cell.id for cell in cells if named in {cell.id, cell.selector}]
         if not found and not is_cell_id(text):
             matching = [cell for cell in cells if _matches_cell(text, cell, context)]
-            # An environment of the user's own is not what a release means, where there is both.
+            # A release means its plain cell: an environment of that release only if it has none.
             plain = [cell for cell in matching if not cell.selector.startswith(PATH_PREFIX)]
             found = [cell.id for cell in plain or matching]
         if strict and not found:
@@ -196,11 +203,12 @@ def select_recorded_cells(
 
 
 def _matches_cell(text: str, cell: RunCell, context: ProjectContext) -> bool:
-    """Say whether a selector means a cell of a run."""
+    """Return whether a selector means a cell of a run."""
     selector, place = split_platform(text)
     release = cell.release
     own: dict[str, Any] = {}
     if cell.selector.startswith(PATH_PREFIX):
+        # The id of such a cell is a hash of its path: only its selector has the platform.
         path, own = split_platform(cell.selector)
         release = path if selector.strip().startswith(PATH_PREFIX) else release
     elif place and is_cell_id(cell.id):
@@ -211,5 +219,5 @@ def _matches_cell(text: str, cell: RunCell, context: ProjectContext) -> bool:
 
 
 def describe_missing_cell(selector: str, where: str, known: Iterable[str]) -> str:
-    """Return the words for a selector that names no cell."""
+    """Return the message for a selector that names no cell."""
     return f"--cell {selector}: no such cell in {where}, expected one of {', '.join(sorted(known))}"

@@ -28,31 +28,33 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
 
 MATRICES: Final = ("releases", "platforms")
+"""Matrices whose cells the page of the state has."""
 HISTORY: Final = "docs/history"
 """Folder of the history, in the project."""
 
 
 class StaleStateError(ConformanceError):
-    """A committed page does not say what the goldens have."""
+    """A committed page differs from the goldens."""
 
     exit_code = 1
 
 
 def write_state(context: ProjectContext, file: Path, *, check: bool) -> None:
-    """Write the pages, or see whether they are current.
+    """Write the pages, or check whether they are current.
 
     Args:
         context: The project.
-        file: The page of the state; those of the history have a folder of their own.
-        check: Whether they are only compared.
+        file: The page of the state; pages of the history are in `HISTORY`.
+        check: Whether the pages are only compared with the goldens.
 
     Raises:
-        StaleStateError: If they are compared, and one is not what would be written.
+        StaleStateError: If a page is compared, and differs.
     """
+    # A check takes no lock: CI may run it on a read-only checkout, and it writes nothing.
     if check:
         _check_pages(_render_pages(context, file))
         return
-    # Goldens that are accepted meanwhile would be on one page and not on another.
+    # Goldens that are accepted in the meantime would be on some of the pages only.
     with lock_folders({context.project.cases}, print_note):
         for page, text in _render_pages(context, file).items():
             write_atomically(page, text.encode())
@@ -63,6 +65,7 @@ def _render_pages(context: ProjectContext, file: Path) -> dict[Path, str]:
     dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
     folder = context.project.root / HISTORY
     pages = {folder / name: text for name, text in _render_history(context, dates)}
+    # All pages are returned at once: an error while one is rendered leaves every old page.
     pages[file] = f"{_render_state(context, dates)}\n"
     return pages
 
@@ -90,6 +93,7 @@ def _render_history(context: ProjectContext, dates: Mapping[str, str]) -> Iterat
 
 def _render_state(context: ProjectContext, dates: Mapping[str, str]) -> str:
     cells = [cell for name in MATRICES for cell in context.select_cells(name, ())[0]]
+    # Recorded cells need no Python or accelerator, so the page is the same on every host.
     plan = make_plan(context.select_cases(()), Session(context=context).plan_recorded(cells))
     recorded = {job.id: Recorded.of(job, ending) for job, ending in find_recorded_outcomes(plan)}
     root = context.project.root

@@ -1,6 +1,6 @@
 """The history of runs: additions to the database, and its content as JSON and as lines.
 
-It imports the database, which takes long. Modules that need it only with `--store` import it late.
+The database takes long to import, so modules that need it only with `--store` import this one late.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
         NothingSelectedError: If no run can be added.
     """
     runs = [run for folder in folders for run in find_runs(folder)]
+    # A run that cannot be read must not keep the others out of the store.
     digests, problems = DigestStore(context.cache / "digests", count_usable_cores()).get_all(runs)
     entries: list[StoreEntry] = []
     for directory, digest in digests.items():
@@ -79,6 +80,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
             entries.append(make_entry(directory, digest))
         except UsageError as error:
             problems.append(str(error))
+    # Status 3 only if no run can be added; otherwise problems are reported and the rest is stored.
     if not entries:
         raise NothingSelectedError("\n".join(problems))
     numbers = open_store(context, store).add(*entries)
@@ -143,6 +145,7 @@ def load_digests(store: str) -> list[Digest]:
 
 def _open_existing(text: str) -> Store | None:
     address = parse_address(text)
+    # A comparison must not create an empty database, which would look like a history.
     if address.file is not None and not address.file.exists():
         return None
     return Store(address, print_note)
@@ -196,6 +199,7 @@ def _list_state_fields(state: JobState | None) -> dict[str, Any]:
 
 
 _LONGEST = 160
+"""Characters of a reason in a line."""
 
 
 def render_added_runs(added: AddedRuns) -> Iterator[str]:
@@ -245,9 +249,11 @@ def render_regressions(regressions: Sequence[Regression]) -> Iterator[str]:
         regressions: The regressions.
     """
     for regression in regressions:
+        # Numbers of runs in the store, not ids: they are short and in order.
         since = f"since run {regression.first}, last seen in {regression.last}"
         if regression.fixed_in is not None:
             since = f"{since}, fixed in {regression.fixed_in}"
+        # A fixed regression has no open places; then all its places are shown.
         where = join_names(list(regression.open_places or regression.places))
         issue = f", {regression.issue}" if regression.issue else ""
         head = f"{regression.status:9}  {regression.id}  {regression.case}"

@@ -250,7 +250,7 @@ def split_run(
     durations = learn_durations(context, runs) if runs else load_durations(context)
     cells, left_out = context.select_cells(request.matrix, request.cell)
     cases, _ = context.select_run_cases(
-        request.select, given=(request.matrix, request.cell), everything=request.everything
+        request.select, cell_options=(request.matrix, request.cell), everything=request.everything
     )
     plan, preparation = plan_jobs(Session(context=context), cases, cells, request.wanted, left_out)
     for planned in preparation.cells:

@@ -239,7 +239,7 @@ def _plan_run(
     """Return the jobs of a run, and its request with the nightlies that it means."""
     context: ProjectContext = session.context
     cases, count = context.select_run_cases(
-        request.select, given=(request.matrix, request.cell), everything=request.everything
+        request.select, cell_options=(request.matrix, request.cell), everything=request.everything
     )
     if len(cases) < count:
         say(f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all")

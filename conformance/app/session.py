@@ -98,7 +98,8 @@ class Session:
         context = self.context
         return prepare_cells(
             cells, context.releases, folders=context.matrix_folders, cache=context.cache,
-            wanted=self.build_requirements(wanted), passed=context.passed, download=download,
+            wanted=self.build_requirements(wanted), passed=context.passed_variables,
+            download=download,
         )  # fmt: skip
 
     def prepare_cell(

@@ -23,7 +23,7 @@ from conformance.report.suite_diff import render_suite_diff
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from conformance.app.comparison import Both, Diff
+    from conformance.app.comparison import CompletePair, Diff
     from conformance.cli.output import Output
 
 ARTIFACTS: Final = (*IRS, *CROSS_LOWERED)
@@ -121,7 +121,7 @@ def command(
     return int(not found.equal)
 
 
-def _track(pairs: Sequence[Both]) -> Iterable[Both]:
+def _track(pairs: Sequence[CompletePair]) -> Iterable[CompletePair]:
     """Iterate over pairs of jobs with a progress bar, where there are many."""
     console = open_console(stderr=True)
     silent = len(pairs) < MANY or not console.is_terminal
