@@ -1,4 +1,4 @@
-"""Entries of the cache: damaged ones are misses, and a disk that refuses ends nothing."""
+"""Entries of the cache: damaged entries are misses, and a failing disk ends nothing."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def entry(entries: CacheFolder) -> Path:
     return path
 
 
-def test_an_entry_comes_back(
+def test_written_entry_is_read(
     entries: CacheFolder, entry: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that there is not is a miss, without a word."""
+    """A missing entry is a miss without a note."""
     assert entries.read(entry) == CONTENT
     assert entries.read(entry.with_name("other")) is None
     assert caplog.messages == []
 
 
-def test_each_changed_byte_is_a_miss_with_one_note(
+def test_changed_entry_is_a_miss_with_one_note(
     entries: CacheFolder, entry: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of the digest and of the content; a cut, empty or replaced entry too."""
+    """Any byte of digest and content; also truncated, empty and replaced entries."""
     whole = entry.read_bytes()
     for at in range(len(whole)):
         if at != len(whole) - len(CONTENT) - 1:  # the line break between them
@@ -52,16 +52,14 @@ def test_each_changed_byte_is_a_miss_with_one_note(
     assert caplog.messages == [f"note: {entry}: damaged cache entry, ignored; it is written again"]
 
 
-def test_an_entry_under_the_name_of_another_is_a_miss(entries: CacheFolder, entry: Path) -> None:
-    """Its digest is of its name too."""
+def test_entry_under_another_name_is_a_miss(entries: CacheFolder, entry: Path) -> None:
+    """The digest includes the name."""
     other = entry.with_name("other.json")
     other.write_bytes(entry.read_bytes())
     assert entries.read(other) is None
 
 
-def test_a_cache_that_cannot_be_written_is_noted_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unwritable_cache_is_noted_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing is raised."""
     (tmp_path / "file").write_text("in the way")
     entries = CacheFolder(tmp_path / "file" / "results")
@@ -71,10 +69,10 @@ def test_a_cache_that_cannot_be_written_is_noted_once(
     assert message.endswith("the run continues, its results are not cached")
 
 
-def test_an_entry_that_is_no_file_is_a_miss(
+def test_unreadable_entry_is_a_miss(
     entries: CacheFolder, entry: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As is one that may not be read."""
+    """Also a folder in its place."""
     entry.unlink()
     entry.mkdir()
     assert entries.read(entry) is None

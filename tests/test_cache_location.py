@@ -1,4 +1,4 @@
-"""The cache folder: where it is, and that it can be written."""
+"""The location of the cache folder."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_environment_chooses_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CONFORMANCE_CACHE names it, and it is made."""
+def test_environment_chooses_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CONFORMANCE_CACHE names it, and it is created."""
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "a" / "b"))
     assert cache_root() == tmp_path / "a" / "b"
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_a_folder_that_cannot_be_made_is_said(
+def test_folder_that_cannot_be_created_is_infra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The path, the reason, and the variable to set."""
@@ -44,5 +42,5 @@ def test_a_folder_that_cannot_be_made_is_said(
     ],
 )
 def test_credentials_are_masked(text: str, expected: str) -> None:
-    """User and password go, everything else stays."""
+    """User and password are replaced, the rest of the URL stays."""
     assert mask_text(text) == expected

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from conformance.errors import InfrastructureError
 from conformance.files import write_atomically
 
 
-def test_a_file_and_its_folder_are_made(tmp_path: Path) -> None:
-    """Writing needs no folder to be there before."""
+def test_missing_folders_are_created(tmp_path: Path) -> None:
+    """Writing needs no existing folder."""
     write_atomically(tmp_path / "a" / "b", b"content")
     assert (tmp_path / "a" / "b").read_bytes() == b"content"
 
 
 @pytest.mark.parametrize("linked", [True, False])
-def test_a_file_that_lasts_is_on_the_disk_with_the_names_of_its_folders(
+def test_durable_write_syncs_the_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, linked: bool
 ) -> None:
-    """Of those that were made for it, too; a folder may be a symbolic link."""
+    """New folders as well; a folder may be a symbolic link."""
     synced: list[Path] = []
 
     def fsync(descriptor: int) -> None:
@@ -42,10 +42,8 @@ def test_a_file_that_lasts_is_on_the_disk_with_the_names_of_its_folders(
     assert synced[1:] == [real]
 
 
-def test_a_write_that_fails_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error names the file and what to do; no temporary file stays behind."""
+def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the file and a remedy; no temporary file remains."""
     file = tmp_path / "a.toml"
     write_atomically(file, b"old")
 
@@ -69,18 +67,18 @@ files.write_atomically(pathlib.Path(sys.argv[1]), b"new")
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here from the start")
-def test_who_is_killed_while_it_writes_leaves_nothing(tmp_path: Path) -> None:
-    """Neither half a file nor a temporary one."""
+def test_killed_writer_leaves_no_file(tmp_path: Path) -> None:
+    """Neither a partial nor a temporary file."""
     done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "file"], check=False)
     assert done.returncode == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("nameless", [True, False])
-def test_a_file_takes_the_place_of_another(
+def test_existing_file_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, nameless: bool
 ) -> None:
-    """Also where files cannot be without a name."""
+    """Also without support for unnamed files."""
     if not nameless:
         monkeypatch.delattr("os.O_TMPFILE", raising=False)
     for content in (b"old", b"new"):

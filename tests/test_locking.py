@@ -1,4 +1,4 @@
-"""One writer at a time: nothing that another process writes meanwhile is lost."""
+"""Locks against concurrent writers."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _start(program: str, folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_no_update_of_several_writers_is_lost(tmp_path: Path) -> None:
-    """Each reads and writes under the lock, so each sees what the others wrote."""
+def test_updates_of_concurrent_writers_are_kept(tmp_path: Path) -> None:
+    """Each reads and writes under the lock."""
     (tmp_path / "count").write_text("0")
     writers = [_start(WRITER, tmp_path) for _ in range(4)]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0, 0]
@@ -53,8 +53,8 @@ def test_no_update_of_several_writers_is_lost(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["count"]
 
 
-def test_a_writer_that_waits_too_long_fails(tmp_path: Path) -> None:
-    """The message names the folder; a writer that is killed releases its lock."""
+def test_wait_for_a_lock_is_limited(tmp_path: Path) -> None:
+    """The message names the folder; a killed writer releases its lock."""
     holder = _start(HOLDER, tmp_path)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
@@ -72,14 +72,14 @@ def test_a_writer_that_waits_too_long_fails(tmp_path: Path) -> None:
     assert len(notes) == 1
 
 
-def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    """The first goldens of a list of functions have none yet."""
+def test_missing_folder_is_created(tmp_path: Path) -> None:
+    """The first goldens of a list of functions have no folder."""
     with lock_folders([tmp_path / "new" / "goldens"], print):
         assert (tmp_path / "new" / "goldens").is_dir()
 
 
-def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
-    """It says which and why."""
+def test_file_in_place_of_a_folder_is_infra(tmp_path: Path) -> None:
+    """The message has the path and the reason."""
     (tmp_path / "file").touch()
     with (
         pytest.raises(InfrastructureError, match="file: cannot be written: file exists"),
@@ -88,8 +88,8 @@ def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_is_locked_while_its_folder_is(tmp_path: Path) -> None:
-    """Whoever holds the folder, a run for instance, keeps nobody from a file in it."""
+def test_file_lock_is_independent_of_the_folder_lock(tmp_path: Path) -> None:
+    """A run holds its folder, and others lock files in it."""
     notes: list[str] = []
     file = tmp_path / "review.json"
     with lock_folders([tmp_path], notes.append), lock_file(file, notes.append):
@@ -105,8 +105,8 @@ def test_a_file_is_locked_while_its_folder_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
-def test_a_mark_that_is_no_file_is_a_clear_error(tmp_path: Path, kind: str) -> None:
-    """A run directory may come from elsewhere: no link in it is followed."""
+def test_link_in_place_of_a_lock_file_is_infra(tmp_path: Path, kind: str) -> None:
+    """A run directory may be untrusted: links in it are not followed."""
     mark = tmp_path / ".review.json.held"
     outside = tmp_path / "outside"
     mark.symlink_to(outside) if kind == "link" else mark.mkdir()

@@ -1,4 +1,4 @@
-"""`pytest CASES --cell ...`: jobs as tests, in a pytest of their own."""
+"""`pytest CASES --cell ...`: jobs as tests, in a separate pytest process."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def summary(said: str) -> str:
 
 
 @BOTH
-def test_verdicts_are_results(project: Project, workers: tuple[str, ...]) -> None:
-    """Conforming passes, declared deviations are xfail, exclusions skip, the rest fails."""
+def test_verdicts_are_results_of_pytest(project: Project, workers: tuple[str, ...]) -> None:
+    """Conforming passes, declared deviations are xfail, exclusions skip, others fail."""
     code, said = run_pytest(project, "cases", "--cell", "0.6.2", "-ra", *workers)
     assert code == 1
     assert summary(said) == "1 failed, 2 passed, 1 skipped, 1 xfailed"
@@ -99,7 +99,7 @@ def test_verdicts_are_results(project: Project, workers: tuple[str, ...]) -> Non
 def test_the_run_directory_is_written_and_accepted(
     project: Project, workers: tuple[str, ...]
 ) -> None:
-    """`conformance accept --run` takes what pytest saw; then the verdict is match."""
+    """`conformance accept --run` accepts its results; then the verdict is match."""
     _, said = run_pytest(project, "cases", "--cell", "0.6.2", "--run", "out", *workers)
     assert f"results in {project.path / 'out'}" in said.replace(
         "results in out", f"results in {project.path / 'out'}"
@@ -123,8 +123,8 @@ def test_the_run_directory_is_written_and_accepted(
     assert {record.verdict for record in project.newest.read_records()} == {"match"}
 
 
-def test_a_run_directory_in_use_is_refused(project: Project) -> None:
-    """As for `conformance run`: results of two runs are not mixed."""
+def test_used_run_directory_is_rejected(project: Project) -> None:
+    """As by `conformance run`: results of two runs are not mixed."""
     run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run", "out")
     code, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run", "out")
     assert code == 4
@@ -142,24 +142,22 @@ def test_a_run_directory_in_use_is_refused(project: Project) -> None:
         ),
     ],
 )
-def test_a_cell_that_cannot_be_is_a_usage_error(
-    project: Project, arguments: list[str], words: str
-) -> None:
-    """Pytest's exit status for it, and our one line."""
+def test_invalid_cell_is_a_usage_error(project: Project, arguments: list[str], words: str) -> None:
+    """With pytest's exit status, and one line."""
     code, said = run_pytest(project, "cases", *arguments)
     assert code == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {words}" in said
 
 
 def test_without_cells_the_plugin_does_nothing(project: Project) -> None:
-    """Case files are no tests unless cells are asked for."""
+    """Case files are no tests unless cells are selected."""
     code, said = run_pytest(project, "cases")
     assert code == pytest.ExitCode.NO_TESTS_COLLECTED
     assert summary(said) == "no tests ran"
 
 
-def test_other_tests_run_beside_cases(project: Project) -> None:
-    """A user's own test files are collected as ever, also in the folder of the cases."""
+def test_other_tests_are_collected(project: Project) -> None:
+    """Test files are collected as usual, also in the folder of the cases."""
     project.write({"cases/fam/test_own.py": "def test_own():\n    assert True\n"})
     code, said = run_pytest(project, "cases/fam", "--cell", "0.6.2", "-k", "test_own or one")
     assert (code, summary(said)) == (0, "2 passed, 3 deselected")
@@ -174,7 +172,7 @@ def test_other_tests_run_beside_cases(project: Project) -> None:
         ("jax0.5.3", "5 deselected"),
     ],
 )
-def test_k_selects(project: Project, words: str, result: str) -> None:
+def test_keyword_option_selects_jobs(project: Project, words: str, result: str) -> None:
     """By name, kind, family and release."""
     _, said = run_pytest(project, "cases", "--cell", "0.6.2", "-k", words)
     assert summary(said) == result
@@ -184,28 +182,28 @@ def test_k_selects(project: Project, words: str, result: str) -> None:
 @pytest.mark.parametrize(
     ("required", "result"), [((), "skipped"), (("--require-platform",), "failed")]
 )
-def test_an_accelerator_that_is_not_here(
+def test_missing_accelerator_skips_or_fails(
     project: Project, required: tuple[str, ...], result: str
 ) -> None:
-    """A skip, or a failure where it is required; each with the reason."""
+    """A failure if it is required; both with the reason."""
     _, said = run_pytest(project, "cases", "--cell", "0.6.2@gpu", "-k", "one", "-rsf", *required)
     assert summary(said) == f"1 {result}, 4 deselected"
     assert "no GPU on this host" in said
 
 
-def test_a_single_item_is_run_by_its_id(project: Project) -> None:
-    """The id pytest prints can be given back to it."""
+def test_printed_id_selects_a_single_item(project: Project) -> None:
+    """As an argument of pytest."""
     _, said = run_pytest(project, f"cases/fam/good.py::{CELL}::one", "--cell", "0.6.2")
     assert summary(said) == "1 passed"
 
 
-def test_the_bench_is_a_plugin_that_pytest_8_takes() -> None:
-    """Pytest 8 hashes each plugin that is registered."""
+def test_bench_is_hashable() -> None:
+    """Pytest 8 hashes each registered plugin."""
     assert Bench.__hash__ is object.__hash__
 
 
-def test_lf_runs_what_failed(project: Project) -> None:
-    """The last failures, and nothing else."""
+def test_last_failed_selects_failed_jobs(project: Project) -> None:
+    """And no others."""
     run_pytest(project, "cases", "--cell", "0.6.2")
     code, said = run_pytest(project, "cases", "--cell", "0.6.2", "--lf")
     assert code == 1
@@ -216,10 +214,10 @@ GROUPED = ("-n", "2", "--dist", "loadgroup")
 
 
 @pytest.mark.parametrize(("first", "flag", "then"), [(GROUPED, "--lf", ()), ((), "--ff", GROUPED)])
-def test_what_failed_is_found_again_with_xdist(
+def test_last_failed_works_with_xdist(
     project: Project, first: tuple[str, ...], flag: str, then: tuple[str, ...]
 ) -> None:
-    """The workers of xdist append the cell to names of tests; what is remembered has one name."""
+    """The workers of xdist append the cell to names of tests."""
     run_pytest(project, "cases", "--cell", "0.6.2", *first)
     failed = json.loads((project.path / ".pytest_cache/v/cache/lastfailed").read_text())
     assert [name for name in failed if "@" in name] == []
@@ -237,10 +235,8 @@ PARAMETRISED = case(
 
 
 @pytest.mark.parametrize(("flag", "result"), [("--lf", "1 failed"), ("--ff", "1 failed, 1 passed")])
-def test_a_failed_parametrised_case_is_found_again(
-    project: Project, flag: str, result: str
-) -> None:
-    """The id of a case with parameters is the one that pytest's cache holds."""
+def test_last_failed_finds_a_parametrised_case(project: Project, flag: str, result: str) -> None:
+    """Its id is the one in pytest's cache."""
     project.write({"cases/fam/wrong.py": PARAMETRISED})
     arguments = ("cases/fam/wrong.py", "--cell", "0.6.2")
     assert summary(run_pytest(project, *arguments)[1]) == "1 failed, 1 passed"
@@ -250,8 +246,8 @@ def test_a_failed_parametrised_case_is_found_again(
     assert summary(said).startswith(result)
 
 
-def test_the_shared_fixtures_load_without_hypothesis() -> None:
-    """Pytest loads tests/conftest.py for any call in a checkout; `.[pytest]` has no hypothesis."""
+def test_conftest_loads_without_hypothesis() -> None:
+    """Pytest loads it for any call in a checkout; `.[pytest]` has no hypothesis."""
     hidden = "import sys; sys.modules['hypothesis'] = None; import tests.conftest"
     done = subprocess.run(
         [sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, check=False
@@ -259,8 +255,8 @@ def test_the_shared_fixtures_load_without_hypothesis() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_junit_xml_holds_every_job(project: Project) -> None:
-    """A test case each, with the failure's message."""
+def test_junit_xml_has_every_job(project: Project) -> None:
+    """With the message of a failure."""
     run_pytest(project, "cases", "--cell", "0.6.2", "--junitxml", "out.xml", "-n", "2")
     cases = ET.parse(project.path / "out.xml").getroot().iter("testcase")  # noqa: S314 - our own file
     found = {case.get("name"): [child.tag for child in case] for case in cases}
@@ -273,8 +269,8 @@ def test_junit_xml_holds_every_job(project: Project) -> None:
     }
 
 
-def test_a_job_that_raises_shows_its_own_traceback(project: Project) -> None:
-    """Not that of this plugin, nor of the worker."""
+def test_failed_job_shows_its_own_traceback(project: Project) -> None:
+    """Not that of the plugin or the worker."""
     body = "@probe()\ndef raises(env):\n    return np.zeros(3).reshape(2, 2)\n"
     project.write({"cases/fam/raising.py": f"{HEAD}\n\n\n{body}"})
     code, said = run_pytest(project, "cases/fam/raising.py", "--cell", "0.6.2")
@@ -285,8 +281,8 @@ def test_a_job_that_raises_shows_its_own_traceback(project: Project) -> None:
     assert "conformance/worker" not in said
 
 
-def test_a_broken_case_file_is_a_collection_error(project: Project) -> None:
-    """File and line, no traceback of ours."""
+def test_broken_case_file_is_a_collection_error(project: Project) -> None:
+    """With file and line, without a traceback of the plugin."""
     project.write({"cases/fam/broken.py": "@probe(device=3)\ndef case(env): ...\n"})
     code, said = run_pytest(project, "cases", "--cell", "0.6.2")
     assert code == pytest.ExitCode.INTERRUPTED
@@ -294,8 +290,8 @@ def test_a_broken_case_file_is_a_collection_error(project: Project) -> None:
     assert "Traceback" not in said
 
 
-def test_a_broken_golden_fails_its_job_alone(project: Project) -> None:
-    """The message says which file and what to do."""
+def test_broken_golden_fails_its_job_only(project: Project) -> None:
+    """The message names the file and a remedy."""
     run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2")
     project.run("accept")
     project.golden("one/spans.toml").write_text("[")
@@ -304,7 +300,7 @@ def test_a_broken_golden_fails_its_job_alone(project: Project) -> None:
     assert "restore it from version control, or delete it and accept again" in said
 
 
-def test_a_cell_that_cannot_be_provided_fails_its_jobs(project: Project) -> None:
+def test_cell_without_environment_fails_its_jobs(project: Project) -> None:
     """Infra is no pass."""
     lock = project.path / "matrix" / "locks" / "jax0.6.2-py311.txt"
     lock.write_text("")
@@ -314,8 +310,8 @@ def test_a_cell_that_cannot_be_provided_fails_its_jobs(project: Project) -> None
     assert "expected '# jax-conformance lock 1'" in said
 
 
-def test_the_same_id_twice_is_refused(project: Project) -> None:
-    """Results are kept by id: the second would replace the first."""
+def test_duplicate_case_id_is_rejected(project: Project) -> None:
+    """Results are stored by id: the second would replace the first."""
     project.write({"cases/fam/again.py": f"{HEAD}\n\n\n{ONE}"})
     code, said = run_pytest(project, "cases", "--cell", "0.6.2")
     assert code == pytest.ExitCode.INTERRUPTED

@@ -1,4 +1,4 @@
-"""Temporary folders: their owner holds them, and a later process removes abandoned ones."""
+"""Temporary folders, which are locked by their owner and removed by later processes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ sys.stdin.read()
 """
 
 
-def test_a_temporary_folder_is_gone_in_the_end(tmp_path: Path) -> None:
-    """With all that is in it; to close it twice does no harm."""
+def test_temporary_folder_is_removed(tmp_path: Path) -> None:
+    """With its content; a second close does nothing."""
     with temporary_folder("test", tmp_path) as folder:
         (folder / "file").write_text("x")
         assert folder.name.startswith(f"{PREFIX}test-")
@@ -35,10 +35,10 @@ def test_a_temporary_folder_is_gone_in_the_end(tmp_path: Path) -> None:
     scratch.close()
 
 
-def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(
+def test_sweep_removes_folders_of_killed_processes_only(
     tmp_path: Path,
 ) -> None:
-    """Only the lock says which is which."""
+    """Only the lock distinguishes them."""
     command = [sys.executable, "-c", OWNER, str(tmp_path)]
     owners = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -53,8 +53,8 @@ def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stay
         owner.communicate()
 
 
-def test_what_is_no_temporary_folder_stays(tmp_path: Path) -> None:
-    """Neither files nor links of such a name are touched, nor other folders."""
+def test_sweep_leaves_other_files(tmp_path: Path) -> None:
+    """Files and links with such a name, and other folders."""
     (tmp_path / "other").mkdir()
     (tmp_path / f"{PREFIX}file").write_text("x")
     (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")

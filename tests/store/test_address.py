@@ -1,4 +1,4 @@
-"""Where stores are, and that nobody is told how to get in."""
+"""Addresses of stores, without credentials in messages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.store.servers import PASSWORD, Server
 SECRET = "s3cret-word"  # noqa: S105 - made up
 
 
-def test_a_file() -> None:
-    """Named as it was given; below the working directory unless it is absolute."""
+def test_address_of_a_file() -> None:
+    """The name as given; the path relative to the working directory."""
     address = parse_address("reports/history.db")
     assert (address.name, address.file) == (
         "reports/history.db",
@@ -24,8 +24,8 @@ def test_a_file() -> None:
     )
 
 
-def test_a_server() -> None:
-    """Its name has no credentials, neither has what is printed of it for developers."""
+def test_address_of_a_server() -> None:
+    """Neither its name nor its representation has credentials."""
     url = f"postgresql://keeper:{SECRET}@db.example.org:5433/nights?sslpassword={SECRET}2"
     address = parse_address(url)
     assert address.name == "postgresql://db.example.org:5433/nights"
@@ -46,16 +46,16 @@ def test_a_server() -> None:
         f"keeper:{SECRET}@host://nights",
     ],
 )
-def test_what_cannot_be_read(url: str) -> None:
-    """Told what is expected, not what was given."""
+def test_invalid_address_is_a_usage_error(url: str) -> None:
+    """The message has the expected form, not the given text."""
     with pytest.raises(UsageError, match=r"expected .*://USER:PASSWORD@HOST/DATABASE") as caught:
         parse_address(url)
     assert SECRET not in str(caught.value)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_server_that_is_not_there() -> None:
-    """Its name, and what to look at."""
+def test_missing_server_is_infra() -> None:
+    """The message has its name, and what to check."""
     with pytest.raises(InfrastructureError) as caught:
         opened(f"postgresql://keeper:{SECRET}@127.0.0.1:1/nights", wait=2)
     said = str(caught.value)
@@ -64,8 +64,8 @@ def test_a_server_that_is_not_there() -> None:
     assert SECRET not in said
 
 
-def test_a_server_that_refuses(postgres: Server) -> None:
-    """A wrong password is not told either, nor is the right one."""
+def test_refusing_server_is_infra_without_passwords(postgres: Server) -> None:
+    """Neither the wrong nor the right password is shown."""
     for url in (postgres.url("none"), postgres.url(password=SECRET)):
         with pytest.raises(InfrastructureError, match="127") as caught:
             opened(url)

@@ -1,4 +1,4 @@
-"""What a store survives: locks, damage, kills, others that write, full disks. All of it real."""
+"""Faults of a store: locks, damage, kills, concurrent writers and full disks, all of them real."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def reopened(file: Path, said: list[str]) -> Store:
     return Store(parse_address(str(file)), said.append)
 
 
-def test_a_file_that_another_process_locks(file: Path) -> None:
-    """It waits, then says which file; when the other one has ended all is well."""
+def test_locked_file_is_infra_after_a_wait(file: Path) -> None:
+    """The message names the file; the store works once the lock is released."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDS, file], stdout=subprocess.PIPE, text=True
     )
@@ -86,8 +86,8 @@ def test_a_file_that_another_process_locks(file: Path) -> None:
     assert opened(str(file)).add(night(3, one(BAD))) == [3]
 
 
-def test_a_server_on_which_another_writes(postgres: Server) -> None:
-    """The same; who only reads need not wait."""
+def test_second_writer_of_a_server_is_infra_after_a_wait(postgres: Server) -> None:
+    """Readers do not wait."""
     where = postgres.new_database("held")
     store = opened(where, wait=0.5)
     with Database(parse_address(where)).open_writer():
@@ -116,8 +116,8 @@ def damaged(file: Path, how: str) -> None:
 @pytest.mark.parametrize(
     "how", ["cut", "cut within a page", "emptied", "overwritten", "something else"]
 )
-def test_a_damaged_file_and_its_backup(file: Path, said: list[str], how: str) -> None:
-    """The last good one is used, which is said; the damaged file is kept."""
+def test_damaged_file_is_replaced_by_its_backup(file: Path, said: list[str], how: str) -> None:
+    """With a message; the damaged file is kept."""
     damaged(file, how)
     broken = file.read_bytes()
     store = reopened(file, said)
@@ -130,8 +130,8 @@ def test_a_damaged_file_and_its_backup(file: Path, said: list[str], how: str) ->
     assert len(opened(str(file)).load_runs()) == 3
 
 
-def test_a_damaged_file_without_a_good_backup(file: Path, said: list[str]) -> None:
-    """Neither is touched, and it is said what to do."""
+def test_damaged_file_without_good_backup_is_unchanged(file: Path, said: list[str]) -> None:
+    """The message has a remedy."""
     damaged(file, "cut")
     damaged(find_backup(file), "overwritten")
     before = file.read_bytes()
@@ -144,8 +144,8 @@ def test_a_damaged_file_without_a_good_backup(file: Path, said: list[str]) -> No
     assert (file.read_bytes(), said) == (before, [])
 
 
-def test_what_is_damaged_meanwhile_never_becomes_the_backup(file: Path) -> None:
-    """The file was whole when it was opened."""
+def test_damaged_file_is_never_backed_up(file: Path) -> None:
+    """The file is damaged after it was opened."""
     store = opened(str(file))
     good = find_backup(file).read_bytes()
     damaged(file, "overwritten")
@@ -154,8 +154,8 @@ def test_what_is_damaged_meanwhile_never_becomes_the_backup(file: Path) -> None:
     assert find_backup(file).read_bytes() == good
 
 
-def test_a_journal_of_the_damaged_file_does_no_harm(file: Path, said: list[str]) -> None:
-    """It would be played back into the file that takes its place."""
+def test_journal_of_a_damaged_file_is_removed(file: Path, said: list[str]) -> None:
+    """SQLite would apply it to the restored file."""
     killed = adding(str(file), 3, 50)
     journal = file.with_name("history.db-journal")
     while not journal.exists():
@@ -172,15 +172,15 @@ def test_a_journal_of_the_damaged_file_does_no_harm(file: Path, said: list[str])
         assert store.load_states(run.number) == shown(night(number, jobs(number)))
 
 
-def test_a_store_whose_file_was_moved_away_begins_anew(file: Path) -> None:
+def test_moved_file_is_a_new_store(file: Path) -> None:
     """Its backup stays until something is written."""
     shutil.move(file, file.with_name("elsewhere.db"))
     assert opened(str(file)).load_runs() == []
     assert find_backup(file).exists()
 
 
-def test_processes_that_add_at_once(where: str) -> None:
-    """Each run is there once, whole, and their numbers have no gap."""
+def test_concurrent_processes_add_every_run_once(where: str) -> None:
+    """The numbers of the runs have no gap."""
     processes = [adding(where, first, 5) for first in (1, 101)]
     for process in processes:
         assert process.communicate(timeout=120)[1] == ""
@@ -193,8 +193,8 @@ def test_processes_that_add_at_once(where: str) -> None:
         assert store.load_states(run) == shown(night(number, jobs(number)))
 
 
-def test_kill_while_runs_are_added(where: str) -> None:
-    """At any moment: what is there is whole, and the rest can be added."""
+def test_killed_writer_leaves_a_consistent_store(where: str) -> None:
+    """At any moment; the remaining runs can be added."""
     chance = random.Random(0)  # noqa: S311 - the same moments each time
     first = 1
     for _ in range(4):
@@ -226,8 +226,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk(disk: Path) -> None:
-    """One clear error; what was there stays, and is added to once there is room."""
+def test_full_disk_leaves_the_store_unchanged(disk: Path) -> None:
+    """One clear error; runs can be added once there is space."""
     store = opened(str(disk / "history.db"))
     assert store.add(night(1, one(BAD))) == [1]
     ballast = disk / "ballast"
@@ -245,16 +245,16 @@ def test_a_full_disk(disk: Path) -> None:
     assert [path.name for path in disk.glob(".writing-*")] == []
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    """Where, and what to do."""
+def test_folder_that_cannot_be_created_is_infra(tmp_path: Path) -> None:
+    """The message has the path and a remedy."""
     (tmp_path / "file").write_text("")
     for name in ("file/history.db", "file/more/history.db"):
         with pytest.raises(ConformanceError, match="cannot be"):
             opened(str(tmp_path / name))
 
 
-def test_a_database_of_others(tmp_path: Path) -> None:
-    """A table that has the name of ours: said, and left as it is."""
+def test_foreign_database_is_unchanged(tmp_path: Path) -> None:
+    """A table with a name of the schema is reported."""
     file = tmp_path / "other.db"
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE runs (distance INTEGER)")

@@ -1,4 +1,4 @@
-"""The schema: made by the migrations, of a version that is known."""
+"""Migrations of the schema to a known version."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_newest_version_is_that_of_the_last_migration() -> None:
-    """Which knows all before it."""
+def test_version_is_that_of_the_last_migration() -> None:
+    """The head of the migrations is `VERSION`."""
     assert ScriptDirectory(str(MIGRATIONS)).get_current_head() == VERSION
 
 
-def test_tables_change_by_a_migration_alone() -> None:
-    """Stores of version 0001 have these; what changes them is a migration, and another version."""
+def test_tables_of_version_0001_do_not_change() -> None:
+    """A change of the tables needs a migration and another version."""
     columns = [
         f"{table.name} {column.name} {column.type!r} {column.nullable} {column.primary_key}"
         for table in metadata.sorted_tables
@@ -39,8 +39,8 @@ def test_tables_change_by_a_migration_alone() -> None:
     assert (VERSION, found[:12]) == ("0001", "9425583da436")
 
 
-def test_migrations_make_the_tables(where: str) -> None:
-    """Those that the code uses, column by column; a second time nothing happens."""
+def test_migrations_create_the_tables(where: str) -> None:
+    """Those of the schema, column by column; a second migration changes nothing."""
     opened(where)
     opened(where)
     with Database(parse_address(where)).open_reader() as connection:
@@ -49,15 +49,15 @@ def test_migrations_make_the_tables(where: str) -> None:
         assert context.get_current_revision() == VERSION
 
 
-def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
-    """As one is that was killed when it was made."""
+def test_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    """As a process leaves it that is killed during creation."""
     file = tmp_path / "history.db"
     file.touch()
     assert opened(str(file)).add(night(1, one(FINE))) == [1]
 
 
-def test_a_newer_version_is_refused(where: str) -> None:
-    """One clear error; nothing is changed."""
+def test_newer_version_is_a_usage_error(where: str) -> None:
+    """Nothing is changed."""
     store = opened(where)
     with Database(parse_address(where)).open_writer() as connection:
         connection.execute(text("UPDATE conformance_version SET version_num = '0999'"))
@@ -66,8 +66,8 @@ def test_a_newer_version_is_refused(where: str) -> None:
     assert store.load_runs() == []
 
 
-def test_what_fails_half_way_leaves_nothing(where: str) -> None:
-    """A table of another's is in the way of the last one."""
+def test_failed_migration_leaves_no_tables(where: str) -> None:
+    """A foreign table has the name of the last one."""
     database = Database(parse_address(where))
     with database.open_writer() as connection:
         connection.execute(text("CREATE TABLE links (id INTEGER)"))
@@ -80,8 +80,8 @@ def test_what_fails_half_way_leaves_nothing(where: str) -> None:
     assert names == ["links"]
 
 
-def test_a_backup_is_made_by_what_writes(tmp_path: Path) -> None:
-    """It is a store itself."""
+def test_write_makes_a_backup(tmp_path: Path) -> None:
+    """The backup is a store itself."""
     file = tmp_path / "history.db"
     opened(str(file)).add(night(1, one(FINE)))
     assert [run.name for run in opened(str(find_backup(file))).load_runs()] == ["night-1"]

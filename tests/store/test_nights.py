@@ -1,4 +1,4 @@
-"""The last night as a store has it."""
+"""The last night of a matrix, as a store has it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def jobs(**states: JobState) -> Mapping[tuple[str, str], JobState]:
     return {(f"f/{name}", A): state for name, state in states.items()}
 
 
-def test_the_last_night_of_a_matrix(store: Store) -> None:
-    """Not another matrix's, not a part of it, not the run itself, unless it is named."""
+def test_last_night_is_the_newest_run_of_the_matrix(store: Store) -> None:
+    """Not of another matrix or a part of it, nor the run itself, unless it is named."""
     store.add(
         night(1, jobs(a=FINE)),
         night(2, jobs(a=BAD)),
@@ -50,8 +50,8 @@ def test_the_last_night_of_a_matrix(store: Store) -> None:
     assert load_last_night(store, "releases", "") is None
 
 
-def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
-    """And a night of the store is beside another as one of a directory is."""
+def test_causes_begin_with_their_first_stored_run(store: Store) -> None:
+    """A comparison is the same as with the night of a run directory."""
     store.add(
         night(1, jobs(a=FINE, b=FINE)),
         night(2, jobs(a=BAD, b=FINE)),
@@ -67,8 +67,8 @@ def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
     assert (since.has_changes, len(since.still)) == (False, 2)
 
 
-def test_what_said_nothing_is_still_open(store: Store) -> None:
-    """Its job was silent the last night: whoever shows it again shows nothing new."""
+def test_silent_regression_stays_open(store: Store) -> None:
+    """Its job had no result the last night; showing it again is not news."""
     store.add(night(1, jobs(a=BAD)), night(2, jobs(a=GONE)))
     before = load_last_night(store, "nightly", "")
     assert before is not None
@@ -77,8 +77,8 @@ def test_what_said_nothing_is_still_open(store: Store) -> None:
     assert not before.jobs[one.jobs[0]].is_conclusive
 
 
-def test_known_is_what_an_issue_is_linked_to(store: Store) -> None:
-    """As long as it was not fixed since."""
+def test_linked_regressions_are_known(store: Store) -> None:
+    """Until they are fixed."""
     store.add(night(1, jobs(a=BAD, b=WORSE)))
     (linked,) = (one for one in store.load_regressions()[0] if one.case == "f/a")
     assert load_known_regressions(store) == set()

@@ -1,4 +1,4 @@
-"""Plans as they are kept."""
+"""Plans in compressed form."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ JOBS = st.sets(st.integers(1, 2**31 - 1))
 
 
 @given(JOBS)
-def test_a_plan_comes_back(jobs: set[int]) -> None:
-    """Whatever its jobs."""
+def test_unpacked_plan_has_the_packed_jobs(jobs: set[int]) -> None:
+    """For any set of jobs."""
     _, kept = pack_jobs(np.array(sorted(jobs), np.int64))
     assert unpack_jobs(kept).tolist() == sorted(jobs)
 
 
 @given(JOBS, JOBS)
-def test_a_key_is_that_of_the_jobs(one: set[int], other: set[int]) -> None:
+def test_equal_jobs_have_one_key(one: set[int], other: set[int]) -> None:
     """The same jobs are the same plan."""
     keys = [pack_jobs(np.array(sorted(jobs), np.int64))[0] for jobs in (one, other)]
     assert (keys[0] == keys[1]) is (one == other)
 
 
-def test_jobs_that_follow_one_another_take_no_room() -> None:
-    """Of 10,000 less than a hundred bytes."""
+def test_consecutive_jobs_compress_to_almost_nothing() -> None:
+    """10,000 jobs in less than a hundred bytes."""
     assert len(pack_jobs(np.arange(1, 10_001))[1]) < 100

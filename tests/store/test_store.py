@@ -1,4 +1,4 @@
-"""The store: what is added comes back, in a file and in PostgreSQL."""
+"""The store, in a file and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def standings(store: Store) -> dict[str, str]:
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(nights=NIGHTS, cut=st.integers(0, 8))
-def test_what_is_added_comes_back(
+def test_added_runs_are_loaded_unchanged(
     new_store: NewStore, nights: list[dict[tuple[str, str], JobState]], cut: int
 ) -> None:
-    """The states of every run; regressions as the report of the runs has them; also pruned."""
+    """States and regressions, as computed from the runs; also after pruning."""
     store = new_store()
     entries = [night(number, jobs) for number, jobs in enumerate(nights, 1)]
     assert store.add(*entries) == list(range(1, len(nights) + 1))
@@ -79,8 +79,8 @@ def _as_reported(store: Store, entries: list[StoreEntry]) -> None:
     assert [replace(event, run=event.run - 1) for event in moves] == list(told.events)
 
 
-def test_a_run_is_added_once(store: Store) -> None:
-    """Adding it again changes nothing; one that was resumed is another."""
+def test_run_is_added_once(store: Store) -> None:
+    """A second call changes nothing; a resumed run is another run."""
     first = night(1, one(BAD))
     assert store.add(first) == [1]
     before = store.load_runs()
@@ -89,15 +89,15 @@ def test_a_run_is_added_once(store: Store) -> None:
     assert standings(store) == {"f/a": "new"}
 
 
-def test_the_order_is_that_of_adding(store: Store) -> None:
-    """The clock may step back."""
+def test_runs_are_in_the_order_of_adding(store: Store) -> None:
+    """The clock may be set back."""
     store.add(night(1, one(FINE)), night(2, one(BAD), started=START - timedelta(days=99)))
     assert [run.name for run in store.load_runs()] == ["night-1", "night-2"]
     (found,) = store.load_regressions()[0]
     assert (found.first, found.status) == (2, "new")
 
 
-def test_a_run_says_what_it_was(store: Store) -> None:
+def test_run_has_counts_cells_and_host(store: Store) -> None:
     """Its verdicts, its cells with their releases, its host."""
     nightly = "jax0.13.0.dev20260502-py312-cpu8"
     jobs = {("f/a", A): FINE, ("f/b", A): BAD, ("f/a", nightly): BAD}
@@ -109,8 +109,8 @@ def test_a_run_says_what_it_was(store: Store) -> None:
     assert (run.host, run.versions) == ({"cpus": 2}, {})
 
 
-def test_a_nightly_is_one_job_from_day_to_day(store: Store) -> None:
-    """Its cell's id has its date."""
+def test_nightly_cell_is_the_same_place_every_day(store: Store) -> None:
+    """Though the id of the cell contains the date."""
     days = [f"jax0.13.0.dev2026050{day}-py312-cpu8" for day in (1, 2, 3)]
     store.add(*(night(n, one(BAD, cell=cell)) for n, cell in enumerate(days, 1)))
     (spans,) = store.load_spans("f/a").values()
@@ -118,8 +118,8 @@ def test_a_nightly_is_one_job_from_day_to_day(store: Store) -> None:
     assert standings(store) == {"f/a": "confirmed"}
 
 
-def test_a_case_run_after_run(store: Store) -> None:
-    """By place; also where it did not run."""
+def test_spans_of_a_case_by_place(store: Store) -> None:
+    """Runs without the case included."""
     store.add(
         night(1, {("f/a", A): FINE, ("f/a", B): FINE}),
         night(2, {("f/a", A): FINE, ("f/a", B): BAD}),
@@ -137,8 +137,8 @@ def test_a_case_run_after_run(store: Store) -> None:
     assert store.load_spans("f/none") == {}
 
 
-def test_the_life_of_a_regression(store: Store) -> None:
-    """New, confirmed, known, fixed, reopened, and known again by another issue."""
+def test_regression_is_opened_confirmed_linked_fixed_and_reopened(store: Store) -> None:
+    """And linked to another issue."""
     seen = []
     for number, shows in enumerate((BAD, GONE, BAD), 1):
         store.add(night(number, one(shows)))
@@ -158,7 +158,7 @@ def test_the_life_of_a_regression(store: Store) -> None:
     assert kinds == [("new", 1), ("confirmed", 3), ("fixed", 4), ("reopened", 5)]
 
 
-def test_what_was_repeated_is_confirmed_at_once(store: Store) -> None:
+def test_repeated_job_confirms_a_regression_at_once(store: Store) -> None:
     """Within one run."""
     jobs = {("f/a", A): BAD, ("f/b", A): BAD}
     store.add(night(1, jobs, repeated=[("f/a", A)]))
@@ -166,8 +166,8 @@ def test_what_was_repeated_is_confirmed_at_once(store: Store) -> None:
     assert [event.kind for event in store.load_regressions()[1]] == ["new", "new", "confirmed"]
 
 
-def test_several_are_linked_at_once(store: Store) -> None:
-    """In the place of what they were linked to; the others stay."""
+def test_several_regressions_are_linked_at_once(store: Store) -> None:
+    """In place of earlier links; the links of others stay."""
     store.add(night(1, {("f/a", A): BAD, ("f/b", A): BAD, ("f/c", A): BAD}))
     first, second, third = (one.id for one in store.load_regressions()[0])
     store.link(first, "o/r#1")
@@ -179,8 +179,8 @@ def test_several_are_linked_at_once(store: Store) -> None:
         store.link_all([first], "#2")
 
 
-def test_what_cannot_be_linked(store: Store) -> None:
-    """No issue, no regression, or several."""
+def test_invalid_link_is_a_usage_error(store: Store) -> None:
+    """No issue, no regression, or several regressions."""
     store.add(night(1, {("f/a", A): BAD, ("f/b", A): BAD}))
     with pytest.raises(UsageError, match="expected owner/repository#number"):
         store.link("0", "https://example.org")
@@ -190,8 +190,8 @@ def test_what_cannot_be_linked(store: Store) -> None:
         store.link("", "o/r#1")
 
 
-def test_what_is_pruned(store: Store) -> None:
-    """Old runs, and jobs that no other ran; not what held when the others began."""
+def test_prune_removes_old_runs_and_their_jobs(store: Store) -> None:
+    """The states before the first remaining run stay."""
     store.add(
         night(1, {("f/a", A): BAD, ("f/b", A): BAD}), night(2, {("f/a", A): BAD}),
         night(3, {("f/a", A): BAD}), night(4, {("f/a", A): FINE}),
@@ -205,7 +205,7 @@ def test_what_is_pruned(store: Store) -> None:
 
 
 def test_the_newest_run_is_never_pruned(store: Store) -> None:
-    """However old it is; and of nothing there is nothing to prune."""
+    """However old it is; an empty store is unchanged."""
     assert store.prune(START).runs == 0
     store.add(night(1, one(FINE)), night(2, one(BAD)))
     assert store.prune(START + timedelta(days=999)).runs == 1
@@ -213,8 +213,8 @@ def test_the_newest_run_is_never_pruned(store: Store) -> None:
     assert store.load_states(1) == {}
 
 
-def test_text_that_no_database_takes(store: Store) -> None:
-    """NUL and halves of characters are replaced, the rest stays."""
+def test_unstorable_characters_are_replaced(store: Store) -> None:
+    """NUL and surrogates; all others stay."""
     odd = type(BAD)(BAD.verdict, BAD.outcome, BAD.conformance, "a\0b\ud800 ü𝄞", "a\0b")
     store.add(night(1, one(odd)))
     (found,) = store.load_states(1).values()
@@ -223,8 +223,8 @@ def test_text_that_no_database_takes(store: Store) -> None:
     assert standings(store) == {"f/a": "confirmed"}
 
 
-def test_one_process_at_a_time_acts_on_what_the_store_says(where: str) -> None:
-    """Others read and write it meanwhile; who waits for long is told so, and waits in order."""
+def test_action_lock_is_exclusive(where: str) -> None:
+    """Others read and write the store meanwhile; a long wait is reported."""
     first, second = opened(where), opened(where)
     order: list[str] = []
     notes: list[str] = []

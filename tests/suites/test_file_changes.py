@@ -1,4 +1,4 @@
-"""What tests leave in their own folder."""
+"""Files that tests change."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def suite(folder: Path, *paths: str, own: bool) -> Suite:
     )  # fmt: skip
 
 
-def test_what_is_left(tmp_path: Path) -> None:
-    """Of a checkout in the cache everything counts, but what is git's."""
+def test_changes_of_a_checkout_are_found(tmp_path: Path) -> None:
+    """Every file counts, except those of git."""
     write(tmp_path, {"tests/test_a.py": "", "tests/b.txt": "", "gone.txt": ""})
     one = suite(tmp_path, "tests", own=False)
     before = one.scan_files()
@@ -35,8 +35,8 @@ def test_what_is_left(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_what_is_left_in_a_users_own_folder(tmp_path: Path) -> None:
-    """What tools keep beside is none of it, nor what lies elsewhere."""
+def test_changes_of_an_own_folder_are_found(tmp_path: Path) -> None:
+    """Hidden and generated files, and other folders, do not count."""
     write(tmp_path, {"tests/test_a.py": "", "one/test_b.py": ""})
     own = suite(tmp_path, "tests", "one/test_b.py::test_x", own=True)
     before = own.scan_files()

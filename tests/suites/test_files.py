@@ -1,4 +1,4 @@
-"""What a suite is cached by: any file that its tests may read or import, and nothing else."""
+"""The hash of a suite: all files that its tests may read or import."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ FILES = {
         ("tests/reports/runs/one/run.json", False),
     ],
 )
-def test_what_counts(tmp_path: Path, changed: str, counts: bool) -> None:
-    """Code and configuration of the project, and every file of the suite's own folders."""
+def test_hash_covers_project_and_suite(tmp_path: Path, changed: str, counts: bool) -> None:
+    """Code and configuration of the project, and every file of the suite."""
     folder = write(tmp_path, FILES) / "tests"
     before = hash_inputs([folder])
     assert hash_inputs([folder]) == before
@@ -46,14 +46,14 @@ def test_what_counts(tmp_path: Path, changed: str, counts: bool) -> None:
     assert (hash_inputs([folder]) != before) is counts
 
 
-def test_what_is_said_counts(tmp_path: Path) -> None:
-    """Arguments decide what tests do, too."""
+def test_hash_covers_arguments(tmp_path: Path) -> None:
+    """They decide the results, too."""
     folder = write(tmp_path, FILES) / "tests"
     assert hash_inputs([folder], "-m", "slow") != hash_inputs([folder], "-m", "not slow")
 
 
-def test_a_file_of_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies beside it counts; not what lies in other folders there."""
+def test_hash_of_a_file_without_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules next to it count; other folders do not."""
     monkeypatch.setattr("conformance.suites.files.PROJECT_FILES", ("no such mark",))
     write(tmp_path, {"test_one.py": "", "helper.py": "", "other/code.py": ""})
     own = [tmp_path / "test_one.py"]
@@ -65,8 +65,8 @@ def test_a_file_of_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert hash_inputs(own) != before
 
 
-def test_a_link_to_nothing(tmp_path: Path) -> None:
-    """It is no file, and no fault."""
+def test_dangling_link_is_ignored(tmp_path: Path) -> None:
+    """It is not an error."""
     folder = write(tmp_path, FILES) / "tests"
     (folder / "link.py").symlink_to(tmp_path / "nothing")
     assert hash_inputs([folder])

@@ -1,4 +1,4 @@
-"""What a session tells beside how tests end, and what Hypothesis does in it."""
+"""Warnings, facts and Hypothesis settings of a session."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def ends(one: PytestSession) -> dict[str, TestReport]:
     return {name.rpartition("::")[2]: report for name, report in reports_of(one).items()}
 
 
-def test_warnings_of_a_test(tmp_path: Path) -> None:
-    """Each once, with its count and its place; those of a module are told with its first test."""
+def test_warnings_are_counted(tmp_path: Path) -> None:
+    """With their location; those of a module are reported with its first test."""
     write(tmp_path, {"test_one.py": WARNS})
     seen = ends(session(tmp_path, "-W", "always"))
     (first,) = seen["test_quiet"].warnings
@@ -73,8 +73,8 @@ def test_warnings_of_a_test(tmp_path: Path) -> None:
     assert loud["where"] == f"{tmp_path}/test_one.py:15"
 
 
-def test_warnings_of_the_session(tmp_path: Path) -> None:
-    """What a conftest file warns of is told once, with what was collected."""
+def test_warnings_of_conftest_are_reported_with_the_collection(tmp_path: Path) -> None:
+    """Once."""
     write(tmp_path, {
         "conftest.py": "import warnings\n\ndef pytest_configure(config):\n"
         "    config.issue_config_time_warning(UserWarning('mine'), 1)\n",
@@ -85,8 +85,8 @@ def test_warnings_of_the_session(tmp_path: Path) -> None:
     one.close()
 
 
-def test_facts(tmp_path: Path) -> None:
-    """Of what is tested, and how tests are run; what is not there is not told."""
+def test_facts_of_the_tested_package(tmp_path: Path) -> None:
+    """Missing facts are omitted."""
     write(tmp_path, {"test_one.py": "def test_one(): pass\n"})
     wanted = {"version": "sys:version_info.major", "none": "sys:nothing", "gone": "nothing:x"}
     for forks in (False, True):
@@ -96,8 +96,8 @@ def test_facts(tmp_path: Path) -> None:
         one.close()
 
 
-def test_a_process_with_threads_is_not_forked(tmp_path: Path) -> None:
-    """What they hold would never be let go in a child; it says so."""
+def test_process_with_threads_is_not_forked(tmp_path: Path) -> None:
+    """Its locks would never be released in a child; the reason is reported."""
     write(tmp_path, {
         "test_one.py": "import threading, time\n\n"
         "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n\n"
@@ -117,8 +117,8 @@ def examples_of(folder: Path, **how: Any) -> tuple[dict[str, TestReport], list[s
     return seen, [number, values]
 
 
-def test_examples_are_the_same_each_time(tmp_path: Path) -> None:
-    """Also in a test with settings of its own; a seed gives others, the same each time."""
+def test_examples_are_reproducible(tmp_path: Path) -> None:
+    """Also with settings of the test; a seed gives others."""
     _, first = examples_of(tmp_path, number=7)
     _, again = examples_of(tmp_path, number=7)
     assert first == again
@@ -129,8 +129,8 @@ def test_examples_are_the_same_each_time(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["test_one.py"]
 
 
-def test_the_example_that_a_test_fails_with(tmp_path: Path) -> None:
-    """As Hypothesis tells of it; made smaller only where that is asked for."""
+def test_falsifying_example_is_reported(tmp_path: Path) -> None:
+    """As Hypothesis prints it; shrunk only on request."""
     seen, _ = examples_of(tmp_path)
     example = seen["test_fails"].falsifying
     assert example.partition(": ")[2].startswith("test_fails(")
@@ -139,8 +139,8 @@ def test_the_example_that_a_test_fails_with(tmp_path: Path) -> None:
     assert "values=[1000]" not in example
 
 
-def test_nobody_needs_hypothesis(tmp_path: Path) -> None:
-    """Nothing imports it where no test does."""
+def test_hypothesis_is_optional(tmp_path: Path) -> None:
+    """It is imported only if a test imports it."""
     text = "import sys\n\ndef test_one():\n    assert 'hypothesis' not in sys.modules\n"
     write(tmp_path, {"test_one.py": text})
     assert ends(session(tmp_path, examples=Examples(number=3)))["test_one"].outcome == "passed"

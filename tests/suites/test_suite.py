@@ -1,4 +1,4 @@
-"""A suite as it is asked for, and its tests as cases."""
+"""A requested suite, and its tests as cases."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     return make_suite(words, timeout=5.0, wanted=("./mine", "einops>=1"), start=tmp_path)
 
 
-def test_what_is_asked_for(suite: Suite, tmp_path: Path) -> None:
-    """Paths, then what is pytest's own; a node keeps what stands behind its file."""
+def test_request_is_split_into_paths_and_arguments(suite: Suite, tmp_path: Path) -> None:
+    """A node stays with its file."""
     assert (suite.paths, suite.arguments) == ((f"{tmp_path}/tests",), ("-m", "not slow"))
     node = make_suite(["tests/test_one.py::test_a[x/y]"], timeout=5.0, start=tmp_path)
     assert node.paths == (f"{tmp_path}/tests/test_one.py::test_a[x/y]",)
@@ -35,8 +35,8 @@ def test_what_is_asked_for(suite: Suite, tmp_path: Path) -> None:
             make_suite(words, timeout=5.0, start=tmp_path)
 
 
-def test_a_test_is_a_case(suite: Suite, tmp_path: Path) -> None:
-    """It is known by its node, stands where it stands, and says what runs it alone."""
+def test_case_of_a_test(suite: Suite, tmp_path: Path) -> None:
+    """Its node, its location, and the arguments that rerun it."""
     file = f"{tmp_path}/tests/test_one.py"
     tests = (Test(name="tests/test_one.py::test_a[b c]", file=file, line=7),)
     (case,) = suite.make_cases([Collection(root=str(tmp_path), tests=tests)])
@@ -47,8 +47,8 @@ def test_a_test_is_a_case(suite: Suite, tmp_path: Path) -> None:
     )
 
 
-def test_a_test_in_the_root(suite: Suite) -> None:
-    """It is of the family that its folder is called like."""
+def test_family_of_a_test_in_the_root(suite: Suite) -> None:
+    """The name of the root folder."""
     tests = (Test(name="test_one.py::test_a", file="/away/mine/test_one.py"),)
     (case,) = suite.make_cases([Collection(root="/away/mine", tests=tests)])
     assert (case.id, case.family) == ("mine/test_one.py::test_a", "mine")
@@ -56,8 +56,8 @@ def test_a_test_in_the_root(suite: Suite) -> None:
     assert str(case.file) == "/away/mine/test_one.py"
 
 
-def test_what_several_cells_collect(suite: Suite) -> None:
-    """All of it; a module that is broken everywhere stands for its tests, which nobody knows."""
+def test_cases_of_several_cells(suite: Suite) -> None:
+    """The union; a module that no cell can import is a case."""
     a, b = (Test(name=f"tests/test_one.py::test_{name}") for name in "ab")
     everywhere = Problem(node="tests/test_two.py", broken=True, type="ImportError")
     here = Problem(node="tests/test_one.py", broken=True, type="ImportError")
@@ -72,8 +72,8 @@ def test_what_several_cells_collect(suite: Suite) -> None:
     assert names == ["tests/test_one.py::test_a", "tests/test_one.py::test_b", "tests/test_two.py"]
 
 
-def test_what_a_problem_covers() -> None:
-    """All below its node, and nothing that only begins alike."""
+def test_problem_covers_the_tests_below_its_node() -> None:
+    """Not tests whose names only begin alike."""
     of_file = Problem(node="tests/test_a.py", broken=True)
     assert of_file.covers("tests/test_a.py::test_one[x::y]")
     assert not of_file.covers("tests/test_a.py2::test_one")

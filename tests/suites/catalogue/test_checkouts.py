@@ -1,4 +1,4 @@
-"""Checkouts in the cache, and a user's own."""
+"""Checkouts of suites, in the cache and of the user."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ def checkouts(tmp_path: Path, told: list[str]) -> Checkouts:
     return Checkouts(tmp_path / "cache", told.append)
 
 
-def test_it_is_fetched_once(checkouts: Checkouts, made: Repositories, told: list[str]) -> None:
-    """And used offline from then on; what is told of it is what was pinned."""
+def test_checkout_is_fetched_once(
+    checkouts: Checkouts, made: Repositories, told: list[str]
+) -> None:
+    """Then it is used offline, with the pinned revision."""
     suite = made.named()
     assert not checkouts.is_fetched(NAME, made.revision)
     first = checkouts.get(suite)
@@ -48,8 +50,8 @@ def test_it_is_fetched_once(checkouts: Checkouts, made: Repositories, told: list
     assert told == [f"fetching {NAME} {made.revision[:12]} from {made.url}"]
 
 
-def test_another_revision_lies_beside(checkouts: Checkouts, made: Repositories) -> None:
-    """Each is kept by its commit."""
+def test_each_revision_has_its_checkout(checkouts: Checkouts, made: Repositories) -> None:
+    """In a folder named by the commit."""
     later = committed(made.folder / "suite", {"later.py": ""})
     one = checkouts.get(made.named())
     other = checkouts.get(made.named(), revision=later)
@@ -82,10 +84,10 @@ def break_git(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [edit, remove, add, break_git])
-def test_a_checkout_that_was_changed(
+def test_changed_checkout_is_restored(
     checkouts: Checkouts, made: Repositories, told: list[str], change: Callable[[Path], None]
 ) -> None:
-    """It is what was pinned again, and that is told."""
+    """With a message."""
     before = checkouts.get(made.named())
     change(before.folder)
     told.clear()
@@ -98,8 +100,8 @@ def test_a_checkout_that_was_changed(
     assert "was changed since it was fetched, and is restored" in line or "fetching" in line
 
 
-def test_what_another_run_uses_is_left_alone(checkouts: Checkouts, made: Repositories) -> None:
-    """It says what to do instead."""
+def test_checkout_in_use_is_not_restored(checkouts: Checkouts, made: Repositories) -> None:
+    """The message has a remedy."""
     checkout = checkouts.get(made.named())
     with hold_environment(checkout.folder):
         assert not checkouts.restore(checkout)
@@ -118,8 +120,8 @@ def cloned(made: Repositories, folder: Path) -> Path:
     return folder
 
 
-def test_a_checkout_of_the_users_own(made: Repositories, tmp_path: Path) -> None:
-    """Its revision is told as far as it is one."""
+def test_own_checkout_has_its_revision(made: Repositories, tmp_path: Path) -> None:
+    """If it is a Git repository."""
     folder = cloned(made, tmp_path / "mine")
     whole = inspect_own_checkout(folder, made.named())
     assert (whole.label, whole.own) == (made.revision, True)
@@ -134,18 +136,18 @@ def test_a_checkout_of_the_users_own(made: Repositories, tmp_path: Path) -> None
     assert inspect_own_checkout(folder, made.named()).label == ""
 
 
-def test_the_content_is_the_same_wherever_it_lies(
+def test_content_hash_is_independent_of_the_folder(
     made: Repositories, checkouts: Checkouts, tmp_path: Path
 ) -> None:
-    """What is cached for it holds on another machine."""
+    """Cached results are valid on another machine."""
     folder = cloned(made, tmp_path / "mine")
     (folder / "mini_tests" / "__pycache__").mkdir()
     (folder / "mini_tests" / "__pycache__" / "x.pyc").touch()
     assert inspect_own_checkout(folder, made.named()).content == checkouts.get(made.named()).content
 
 
-def test_what_is_no_checkout(made: Repositories, tmp_path: Path) -> None:
-    """One error each."""
+def test_invalid_own_checkout_is_a_usage_error(made: Repositories, tmp_path: Path) -> None:
+    """With a message for each problem."""
     suite = made.named()
     with pytest.raises(UsageError, match=r"--suite-path .*away: no such folder, expected"):
         inspect_own_checkout(tmp_path / "away", suite)

@@ -1,4 +1,4 @@
-"""What a named suite is defined by."""
+"""Definitions of named suites."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def defined(folder: Path, text: str) -> str:
     return str(caught.value)
 
 
-def test_a_definition(tmp_path: Path) -> None:
-    """It is found by the name of its folder."""
+def test_definition_is_loaded_by_the_name_of_its_folder(tmp_path: Path) -> None:
+    """With all its fields."""
     write(tmp_path, {"mini/suite.toml": TOML})
     suite = load_suite("mini", tmp_path)
     assert (suite.name, suite.folder) == ("mini", tmp_path / "mini")
@@ -49,16 +49,18 @@ def test_a_definition(tmp_path: Path) -> None:
         ("title =", "title", "mini/suite.toml: "),
     ],
 )  # fmt: skip
-def test_what_is_wrong(tmp_path: Path, before: str, after: str, said: str) -> None:
-    """The file is named, and the field."""
+def test_invalid_definition_names_file_and_field(
+    tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    """One usage error for every kind of mistake."""
     assert before in TOML
     told = defined(tmp_path, TOML.replace(before, after))
     assert told.startswith(f"{tmp_path}/mini/suite.toml: ")
     assert said in told
 
 
-def test_the_suites_of_this_project() -> None:
-    """Each is well defined."""
+def test_committed_definitions_are_valid() -> None:
+    """Of every suite of this project."""
     folder = Path(__file__).resolve().parents[3] / "suites"
     found = [load_suite(path.parent.name, folder) for path in folder.glob("*/suite.toml")]
     assert {suite.name for suite in found} >= {"array-api-tests"}

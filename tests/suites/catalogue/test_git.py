@@ -1,4 +1,4 @@
-"""Fetching repositories: real git, local ones."""
+"""Fetching of repositories, with real git and local repositories."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("link", ["../spec", "{uri}/spec", "https://nowhere.invalid/spec"])
-def test_a_repository_with_its_submodule(
+def test_repository_is_fetched_with_its_submodule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str
 ) -> None:
-    """At the commit that is pinned, wherever the submodule is told to be; git's settings count."""
+    """At the pinned commit, from any URL of the submodule; git's configuration applies."""
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.{tmp_path.as_uri()}/.insteadOf")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://nowhere.invalid/")
@@ -47,10 +47,10 @@ def test_a_repository_with_its_submodule(
     assert names(there.parent) == {"there"}
 
 
-def test_a_server_that_gives_no_commit_by_itself(
+def test_all_refs_are_fetched_from_a_server_without_single_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that it has is fetched then."""
+    """If the server serves no commit that no ref points at."""
     first = committed(tmp_path / "suite", {"one.py": ""})
     committed(tmp_path / "suite", {"two.py": ""})
     # The oldest way to talk, in which a server gives what it advertises alone.
@@ -72,10 +72,10 @@ def test_a_server_that_gives_no_commit_by_itself(
         ("http://me:hidden-word@127.0.0.1:1/x", "0" * 40, InfrastructureError, "//\\*\\*\\*@127"),
     ],
 )
-def test_what_cannot_be_fetched(
+def test_failed_fetch_leaves_no_folder(
     tmp_path: Path, url: str, revision: str, kind: type[ConformanceError], said: str
 ) -> None:
-    """One error that says why; nothing is left, and no secret told."""
+    """One error with the reason, without secrets."""
     folder = tmp_path / "made"
     repositories(folder)
     told = '[submodule "spec"]\n\tpath = spec\n\turl = ../away\n'
@@ -93,8 +93,8 @@ def test_what_cannot_be_fetched(
     assert names(tmp_path / "cache") == set()
 
 
-def test_a_fetch_that_was_killed_leaves_nothing_half(tmp_path: Path) -> None:
-    """What it had is in the way of nobody."""
+def test_killed_fetch_is_repeated(tmp_path: Path) -> None:
+    """Its partial folder is removed."""
     made = repositories(tmp_path)
     half = tmp_path / "cache" / "there.part"
     (half / "mini_tests").mkdir(parents=True)
@@ -106,16 +106,16 @@ def test_a_fetch_that_was_killed_leaves_nothing_half(tmp_path: Path) -> None:
     assert not (tmp_path / "cache" / "there" / "odd.py").exists()
 
 
-def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what to do."""
+def test_missing_git_is_infra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message has a remedy."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoGitError, match=r"git is not installed.*--suite-path DIR"):
         fetch_repository(RepositorySource(url="/nowhere", revision="0" * 40), tmp_path / "there")
     assert names(tmp_path) == set()
 
 
-def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not waited for without end."""
+def test_hanging_server_is_infra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a time limit."""
     program = tmp_path / "git"
     program.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     program.chmod(0o755)
@@ -125,8 +125,8 @@ def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("text", ["", "main", "55fcc60", "g" * 40, "0" * 41])
-def test_a_revision_is_all_of_a_commit(text: str) -> None:
-    """Nothing else means the same tomorrow."""
+def test_revision_must_be_a_full_hash(text: str) -> None:
+    """Names and abbreviations may change their meaning."""
     with pytest.raises(UsageError, match="--revision: expected a commit, all 40"):
         parse_revision(text, "--revision")
     assert parse_revision("A" * 40, "--revision") == "a" * 40
@@ -144,6 +144,6 @@ def test_a_revision_is_all_of_a_commit(text: str) -> None:
         ("../spec", "git@host:org/suite", "git@host:org/spec"),
     ],
 )
-def test_where_a_submodule_comes_from(url: str, base: str, found: str) -> None:
-    """As git itself resolves it."""
+def test_relative_urls_of_submodules_are_resolved(url: str, base: str, found: str) -> None:
+    """As git resolves them."""
     assert resolve_url(url, base) == found

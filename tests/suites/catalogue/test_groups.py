@@ -32,8 +32,8 @@ maths = ["add", "sin"]
 """
 
 
-def test_the_first_rule_that_says_anything_counts(tmp_path: Path) -> None:
-    """A function that no group knows leaves a test to the next rule; none loses it."""
+def test_first_rule_with_a_group_counts(tmp_path: Path) -> None:
+    """A rule that finds an unknown function is passed over."""
     write(tmp_path, {"groups.toml": RULES})
     group = load_grouping(tmp_path)
     assert group("t/test_signs.py::test_names[sin]") == "maths"
@@ -41,8 +41,8 @@ def test_the_first_rule_that_says_anything_counts(tmp_path: Path) -> None:
     assert group("t/test_signs.py::test_names[strange]") == OTHER
 
 
-def test_a_suite_without_groups(tmp_path: Path) -> None:
-    """Its tests are in none."""
+def test_suite_without_groups(tmp_path: Path) -> None:
+    """Its tests have no group."""
     assert load_groups(tmp_path) is None
     assert load_grouping(tmp_path)("test_a.py::test_b") == ""
 
@@ -56,8 +56,8 @@ def test_a_suite_without_groups(tmp_path: Path) -> None:
         ("[[tests]]\nmatch = 'x'\ngruop = 'y'", "unknown field `gruop`"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
-    """With the file."""
+def test_invalid_groups_name_the_file(tmp_path: Path, text: str, said: str) -> None:
+    """And the rule."""
     write(tmp_path, {"groups.toml": text})
     with pytest.raises(UsageError, match=said) as raised:
         load_grouping(tmp_path)
@@ -87,14 +87,14 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
         ("test_dlpack.py::test_dunder_dlpack", "dlpack"),
     ],
 )
-def test_array_api(test: str, group: str) -> None:
-    """A test counts where the standard has the function that it tests."""
+def test_array_api_tests_have_the_group_of_their_function(test: str, group: str) -> None:
+    """As in the chapters of the standard."""
     assert load_grouping(REAL)(f"array_api_tests/{test}") == group
 
 
 @pytest.mark.skipif(not CHECKOUT, reason="needs a checkout of array-api-tests")
 def test_array_api_functions_are_those_of_the_stubs() -> None:
-    """The table is what the script makes of the checkout."""
+    """The table is the output of the script for the checkout."""
     script = ROOT / ".ci" / "array_api_groups.py"
     made = subprocess.run(
         [sys.executable, script, CHECKOUT], check=True, capture_output=True, text=True

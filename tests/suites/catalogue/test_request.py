@@ -1,4 +1,4 @@
-"""Suites by their name: what is asked for, and how it is run."""
+"""Requests for named suites."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def one_case(suite: Suite) -> Any:
     return case
 
 
-def test_a_whole_suite(home: Home) -> None:
-    """It is run as it says itself."""
+def test_whole_suite_has_the_arguments_of_its_definition(home: Home) -> None:
+    """Without further options."""
     suite = asked(home, "mini")
     assert suite.paths == (f"{home.files}/mini_tests",)
     assert suite.arguments == ("--max-examples", "5")
@@ -79,15 +79,15 @@ def test_a_whole_suite(home: Home) -> None:
 
 
 @pytest.mark.parametrize("word", [f"mini::{TEST}", TEST])
-def test_one_test(home: Home, word: str) -> None:
-    """By the suite and its node, or by its id alone, as reports tell it."""
+def test_single_test_is_requested_by_node_or_id(home: Home, word: str) -> None:
+    """The id is that of the reports."""
     suite = asked(home, word)
     assert (suite.name, suite.complete) == ("mini", False)
     assert suite.paths == (f"{home.files}/{TEST}",)
 
 
-def test_what_is_asked_beside(home: Home) -> None:
-    """It counts over what the suite says, and is said again where one test is told."""
+def test_options_override_the_definition(home: Home) -> None:
+    """They are repeated in the command for a single test."""
     home = replace(home, own=True)
     how = Examples(number=7, seed=1, shrink=True)
     words = ("mini::mini_tests", "-k", "sum")
@@ -103,8 +103,8 @@ def test_what_is_asked_beside(home: Home) -> None:
     ]  # fmt: skip
 
 
-def test_each_version_of_a_standard(home: Home) -> None:
-    """Their tests are told apart, and each is run again by its id."""
+def test_versions_of_a_standard_have_distinct_tests(home: Home) -> None:
+    """Each can be rerun by its id."""
     each = asked(home, "mini", standard="all").split_standards()
     assert len({suite.hash for suite in each}) == len(each)
     case = one_case(each[1])
@@ -115,8 +115,8 @@ def test_each_version_of_a_standard(home: Home) -> None:
     assert again.settings["standard"] == "2"
 
 
-def test_the_hash_is_of_the_content(home: Home, tmp_path: Path) -> None:
-    """Not of where it lies; of all that decides what tests do."""
+def test_hash_depends_on_content_and_options(home: Home, tmp_path: Path) -> None:
+    """Not on the folder of the checkout."""
     whole = asked(home, "mini")
     other = replace(home, files=write(tmp_path / "other", TESTS), own=True)
     assert asked(other, "mini").hash == whole.hash
@@ -136,8 +136,8 @@ def test_the_hash_is_of_the_content(home: Home, tmp_path: Path) -> None:
     assert len(differ) == 7
 
 
-def test_a_path_that_exists_is_a_path(home: Home) -> None:
-    """Whatever a suite is called."""
+def test_existing_path_is_no_name_of_a_suite(home: Home) -> None:
+    """Also if a suite has that name."""
     write(home.folder.parent / "work", {"mini/test_a.py": "", "mini_tests/test_sums.py": ""})
     assert asked(home, "mini").named is None
     assert asked(home, TEST).named is None
@@ -156,15 +156,15 @@ def test_a_path_that_exists_is_a_path(home: Home) -> None:
         (["mini@9/mini_tests"], "--standard 9: mini knows no such version"),
     ],
 )
-def test_what_is_no_suite(home: Home, words: list[str], said: str) -> None:
-    """One error that says what is expected."""
+def test_unknown_suite_is_a_usage_error(home: Home, words: list[str], said: str) -> None:
+    """The message lists what is expected."""
     write(home.folder.parent / "work", {"here/test_a.py": ""})
     with pytest.raises(UsageError) as caught:
         asked(home, *words)
     assert said in str(caught.value)
 
 
-def test_a_standard_is_of_a_name(home: Home) -> None:
+def test_standard_needs_a_named_suite(home: Home) -> None:
     """A folder of tests has none."""
     write(home.folder.parent / "work", {"here/test_a.py": ""})
     with pytest.raises(UsageError, match="--standard 2: expected with the name of a suite"):

@@ -1,4 +1,4 @@
-"""Which version of a standard a cell is held against."""
+"""The version of a standard that a cell is held against."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def standards(asked: str) -> Standards:
         ("2023.12", "", "2023.12", "claims no version, which counts as 2022.12"),
     ],
 )
-def test_what_a_release_is_held_against(
+def test_release_is_held_against_its_claim(
     asked: str, claimed: str, version: str, refused: str
 ) -> None:
-    """What it claims, unless an older one is asked for; nothing newer."""
+    """Or against an older requested version, never a newer one."""
     assert standards(asked).find_version(claimed) == version
     assert refused in standards(asked).explain_refusal(claimed)
     assert bool(refused) == bool(standards(asked).explain_refusal(claimed))
@@ -49,8 +49,8 @@ def suite(*versions: str) -> NamedSuite:
     return NamedSuite(name="mini", folder=Path(), definition=given)
 
 
-def test_what_may_be_asked_for() -> None:
-    """Nothing that the suite does not know."""
+def test_unknown_version_is_a_usage_error() -> None:
+    """Only versions that the suite knows can be requested."""
     assert select_standards(suite(*KNOWN), "2023.12") == standards("2023.12")
     assert select_standards(suite(), CLAIMED) is None
     with pytest.raises(UsageError, match=r"--standard 2023\.11: mini knows no such .*'2023.12'"):

@@ -1,4 +1,4 @@
-"""The file of known failures: what it says, what is wrong with it, and that it reads back."""
+"""The file of known failures."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ tests = ["t.py::b"]
 """
 
 
-def test_what_it_says() -> None:
-    """Entries, each with its tests in order, and what they were written from."""
+def test_entries_and_origin_are_parsed() -> None:
+    """With the tests of each entry in order."""
     known = parse_deviations(FILE_TEXT, FILE)
     assert known.generated == DeviationOrigin(
         revision="1234", examples=5, releases={"cpu": {"0.5.3": "2024.12"}}
@@ -114,15 +114,15 @@ def test_what_it_says() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_it(text: str, message: str) -> None:
-    """The file, the line of the entry, what was got and expected."""
+def test_invalid_file_names_the_entry(text: str, message: str) -> None:
+    """The file, the line of the entry, the found and the expected value."""
     with pytest.raises(UsageError) as raised:
         parse_deviations(text, "f.toml")
     assert str(raised.value) in {f"f.toml{message}", f"f.toml: {message}"}
 
 
-def test_one_test_in_other_releases_and_places() -> None:
-    """A test may fail in several ways, in no release on no platform in two of them."""
+def test_overlapping_entries_of_a_test_are_rejected() -> None:
+    """A test has one deviation per release and platform."""
     tests = "tests = ['a']\n"
     parse_deviations(f"{ENTRY}{tests}releases = '<0.5'\n{ENTRY}{tests}releases = '>=0.5'", FILE)
     parse_deviations(f"{ENTRY}{tests}platform = 'cpu'\n{ENTRY}{tests}platform = 'gpu'", FILE)
@@ -130,14 +130,14 @@ def test_one_test_in_other_releases_and_places() -> None:
         parse_deviations(f"{ENTRY}{tests}platform = 'gpu'\n{ENTRY}{tests}platform = 'cuda'", FILE)
 
 
-def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
-    """A suite need not have any known failures."""
+def test_missing_file_has_no_entries(tmp_path: Path) -> None:
+    """A suite need not have known failures."""
     assert load_deviations(tmp_path) == Deviations()
     assert load_known_failures(tmp_path, examples=3) == {}
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """It is named."""
+def test_unreadable_file_is_named(tmp_path: Path) -> None:
+    """In a usage error."""
     (tmp_path / FILE).write_bytes(b"\xff")
     with pytest.raises(UsageError, match=r"deviations\.toml: expected text in UTF-8"):
         load_deviations(tmp_path)
@@ -152,15 +152,15 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         ({"examples": 5, "standard": "2022.12"}, True),
     ],
 )
-def test_other_examples(tmp_path: Path, asked: dict[str, int], may_pass: bool) -> None:
-    """With others than it was written from, what passes shows nothing."""
+def test_other_examples_may_pass(tmp_path: Path, asked: dict[str, int], may_pass: bool) -> None:
+    """Passing with them is no sign of a fix."""
     (tmp_path / FILE).write_text(FILE_TEXT)
     known = load_known_failures(tmp_path, **asked)  # type: ignore[arg-type]
     assert {one.may_pass for own in known.values() for one in own} == {may_pass}
 
 
-def test_dead_names(tmp_path: Path) -> None:
-    """They are told with file, line and entry, where the release was seen and says so."""
+def test_unknown_tests_are_rejected(tmp_path: Path) -> None:
+    """With file, line and entry, if the release had a recorded run."""
     (tmp_path / FILE).write_text(FILE_TEXT)
     place = ("0.5.3", "cpu", {"jax": "0.5.3"})
     reject_unknown_tests(tmp_path, [place], lambda _: True)

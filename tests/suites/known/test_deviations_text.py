@@ -1,4 +1,4 @@
-"""Known failures as the text of their file."""
+"""Known failures as text."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ generated = st.builds(
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(deviations, st.sets(words, min_size=1)), max_size=3), generated)
-def test_it_reads_back(drawn: list[tuple[Deviation, set[str]]], head: DeviationOrigin) -> None:
-    """Whatever names, reasons and patterns hold; and written again it is the same file."""
+def test_rendered_file_is_parsed_to_the_same_entries(
+    drawn: list[tuple[Deviation, set[str]]], head: DeviationOrigin
+) -> None:
+    """With any names, reasons and patterns; rendering is stable."""
     entries = [
         DeviationEntry(deviation=one, tests=tuple(sorted(f"{number} {test}" for test in tests)))
         for number, (one, tests) in enumerate(drawn)
@@ -53,7 +55,7 @@ def test_it_reads_back(drawn: list[tuple[Deviation, set[str]]], head: DeviationO
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_texts(text: str) -> None:
-    """Any text is a string of TOML, on one line."""
+def test_quoted_text_is_a_toml_string(text: str) -> None:
+    """On one line, for any text."""
     assert tomllib.loads(f"x = {quote_toml(text)}") == {"x": text}
     assert "\n" not in quote_toml(text)

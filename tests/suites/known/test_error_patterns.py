@@ -1,4 +1,4 @@
-"""What of an error is its cause, whatever example was drawn."""
+"""Patterns of errors, independent of the drawn example."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ ALIKE = [
 
 
 @pytest.mark.parametrize(("one", "other", "pattern"), ALIKE)
-def test_examples_of_one_cause(one: str, other: str, pattern: str) -> None:
-    """Numbers, dtypes, shapes, addresses go; the kind of assertion and the function stay."""
+def test_examples_of_one_cause_have_one_pattern(one: str, other: str, pattern: str) -> None:
+    """Numbers, dtypes, shapes and addresses are left out; assertion and function stay."""
     assert make_pattern(one) == pattern
     assert re.search(pattern, other)
 
 
-def test_what_is_the_same_for_every_example() -> None:
-    """It is told with an ellipsis for each value; what would say nothing stays as it is."""
+def test_values_are_masked_with_an_ellipsis() -> None:
+    """A message that would be empty stays unchanged."""
     message = "out=(nan+nanj), but should be π/2 + NaN j [acos()]\nassert (nan+nanj) == 1"
     assert mask_values(message) == "out=…, but should be … [acos()]"
     assert mask_values("assert 3 == 4") == "assert 3 == 4"
@@ -63,8 +63,8 @@ def test_what_is_the_same_for_every_example() -> None:
         ("out.dtype=int8, but should be 3", "out.shape=(3,), but should be 3"),
     ],
 )
-def test_other_causes(one: str, other: str) -> None:
-    """What says another thing, or says it of another function, is another cause."""
+def test_other_causes_have_other_patterns(one: str, other: str) -> None:
+    """Another message, or the same about another function."""
     assert re.search(make_pattern(one), other) is None
 
 
@@ -80,8 +80,8 @@ messages = st.lists(
 
 
 @given(messages)
-def test_a_pattern_finds_its_own_message(message: str) -> None:
-    """Whatever it is: it is a regular expression, short, on one line, and finds what it is of."""
+def test_pattern_matches_its_own_message(message: str) -> None:
+    """It is a valid, short regular expression on one line, for any message."""
     pattern = make_pattern(message)
     assert re.search(pattern, message) is not None
     assert len(pattern) <= 2 * LONGEST
@@ -97,6 +97,6 @@ def test_a_pattern_finds_its_own_message(message: str) -> None:
         ("", "ValueError"),
     ],
 )
-def test_reasons(message: str, reason: str) -> None:
-    """The beginning of an error, where nobody knows better."""
+def test_reason_is_the_beginning_of_the_error(message: str, reason: str) -> None:
+    """As a provisional reason."""
     assert make_reason(message, "ValueError") == reason

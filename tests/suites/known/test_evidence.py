@@ -1,4 +1,4 @@
-"""What a run of a suite is evidence of."""
+"""Runs of a suite as evidence."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def run_of(tmp_path: Path, *records: Record, info: RunInfo = INFO) -> LoadedRun:
     return LoadedRun(id="1", info=planned, records=records, blobs=BlobStore(tmp_path))
 
 
-def test_what_tests_showed(tmp_path: Path) -> None:
-    """How they failed; what passes, is skipped or fails as the suite expects is no failure."""
+def test_failures_of_a_run_are_extracted(tmp_path: Path) -> None:
+    """Passed, skipped and expected failures are none."""
     run = run_of(
         tmp_path,
         record("t.py::a"),
@@ -91,10 +91,10 @@ def test_what_tests_showed(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_cells_that_are_no_evidence(
+def test_unsuitable_cells_are_refused(
     tmp_path: Path, cell: RunCell, records: list[Record], why: str
 ) -> None:
-    """They are left out with the reason."""
+    """With the reason."""
     own = [replace(one, cell=cell.id) for one in records]
     run = run_of(tmp_path, *own, info=replace(INFO, cells=(cell,)))
     shown = extract_evidence(run, "mine", "abc")
@@ -102,8 +102,8 @@ def test_cells_that_are_no_evidence(
     assert shown.refused == (f"{cell.id}: {why}",)
 
 
-def test_a_cell_that_was_cut_short(tmp_path: Path) -> None:
-    """A test that was planned and has no record is one that is not known."""
+def test_incomplete_cell_is_refused(tmp_path: Path) -> None:
+    """A planned test without a record is unknown."""
     run = run_of(tmp_path, record("a"), record("b"))
     shown = extract_evidence(replace(run, records=run.records[:1]), "mine", "abc")
     assert shown.refused == (f"{CELL}: 1 test did not finish; run it again",)
@@ -136,7 +136,7 @@ def test_a_cell_that_was_cut_short(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_runs_that_are_no_evidence(tmp_path: Path, info: RunInfo, why: str) -> None:
-    """They are refused with the reason."""
+def test_unsuitable_runs_are_rejected(tmp_path: Path, info: RunInfo, why: str) -> None:
+    """With the reason."""
     with pytest.raises(UsageError, match=f"^run 1 {why}$"):
         extract_evidence(run_of(tmp_path, record("a"), info=info), "mine", "abc")

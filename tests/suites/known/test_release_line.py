@@ -1,4 +1,4 @@
-"""Ranges of releases as parts of a line."""
+"""Ranges of releases as points of a line."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ specifiers = st.lists(bounds, max_size=2).map(lambda them: ",".join(a + b for a,
         (">1,<0.5", []),
     ],
 )
-def test_spelling(specifier: str, expected: list[str]) -> None:
-    """Whatever a range is spelled as, it is told by its ends."""
+def test_ranges_have_a_canonical_spelling(specifier: str, expected: list[str]) -> None:
+    """By their bounds, for any specifier."""
     line = list_points([specifier], ["0.5.0", "0.12.0.1"])
     assert make_ranges(line, [in_range(point, specifier) for point in line]) == expected
 
 
 @given(specifiers, st.lists(st.sampled_from(VERSIONS)), st.sampled_from(VERSIONS))
-def test_a_union_is_the_same(specifier: str, releases: list[str], release: str) -> None:
-    """The ranges of a line hold every release that was held, and no other."""
+def test_ranges_contain_exactly_the_given_points(
+    specifier: str, releases: list[str], release: str
+) -> None:
+    """No release is added or lost."""
     line = list_points([specifier], releases)
     ranges = make_ranges(line, [in_range(point, specifier) for point in line])
     assert any(in_range(release, one) for one in ranges) is in_range(release, specifier)

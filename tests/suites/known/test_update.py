@@ -1,4 +1,4 @@
-"""From what runs showed to known failures: spans of releases, and what stays as it is written."""
+"""Updates of known failures from the results of runs."""
 
 from __future__ import annotations
 
@@ -60,8 +60,10 @@ def spans(known: Deviations, test: str = "a") -> dict[str, str]:
         ((), set()),
     ],
 )
-def test_spans(fails: tuple[str, ...], expected: set[str]) -> None:
-    """A release stands for those up to the next that was seen, the newest for all to come."""
+def test_release_represents_those_up_to_the_next_run(
+    fails: tuple[str, ...], expected: set[str]
+) -> None:
+    """The newest release represents all later ones."""
     seen = [
         evidence(release, **({"a": "no"} if release in fails else {}))
         for release in ("0.4.30", "0.4.38", "0.5.3")
@@ -69,8 +71,8 @@ def test_spans(fails: tuple[str, ...], expected: set[str]) -> None:
     assert set(spans(taken(Deviations(), *seen))) == expected
 
 
-def test_one_cause_is_one_entry() -> None:
-    """Tests that fail alike in the same releases are listed together, whatever they have drawn."""
+def test_tests_with_one_cause_share_an_entry() -> None:
+    """Independent of the drawn examples."""
     first = "out.dtype=uint8, but should be uint64 [sum(uint8)]"
     other = "out.dtype=int8, but should be int64 [sum(int8, 3)]"
     known = taken(
@@ -102,8 +104,8 @@ tests = ["a", "b"]
 """
 
 
-def test_what_people_wrote_is_kept() -> None:
-    """Reasons, patterns and the spelling of ranges stay where nothing contradicts them."""
+def test_edits_by_hand_are_kept() -> None:
+    """Reasons, patterns and ranges that no result contradicts."""
     known = parse_deviations(WRITTEN, "here")
     after = taken(known, evidence("0.5.3", a="not there", b="never here"))
     assert after.entries == known.entries
@@ -117,15 +119,15 @@ def test_what_people_wrote_is_kept() -> None:
     assert {d.releases: d.reason for d in after.group_by_test()["b"]} == {"<0.6": "the true reason"}
 
 
-def test_nothing_is_known_of_what_is_flaky() -> None:
-    """It keeps what was known of it, which may be nothing."""
+def test_flaky_tests_are_not_updated() -> None:
+    """Their known failures stay."""
     known = taken(Deviations(), evidence("0.5.3", a="no"))
     unsure = CellResults(release="0.5.3", platform="cpu", unknown=frozenset({"a", "b"}))
     assert taken(known, unsure) == known
 
 
-def test_platforms_are_apart() -> None:
-    """What one platform shows says nothing of another."""
+def test_platforms_are_updated_independently() -> None:
+    """A result on one platform changes no entry of another."""
     gpu = CellResults(release="0.5.3", platform="gpu", failures={"a": failure("other")})
     known = taken(Deviations(), evidence("0.5.3", a="no"), gpu)
     assert {d.platform: d.match for d in known.group_by_test()["a"]} == {
@@ -136,8 +138,8 @@ def test_platforms_are_apart() -> None:
     assert [d.platform for d in after.group_by_test()["a"]] == ["gpu"]
 
 
-def test_what_may_pass_is_not_ended() -> None:
-    """That it passes is no contradiction, that it fails otherwise is."""
+def test_may_pass_entry_stays_after_a_pass() -> None:
+    """Another failure contradicts it."""
     sometimes = Deviation(match="no", reason="by the example drawn", may_pass=True)
     known = Deviations(entries=(DeviationEntry(deviation=sometimes, tests=("a",)),))
     assert taken(known, evidence("0.5.3")).entries == known.entries
@@ -145,8 +147,8 @@ def test_what_may_pass_is_not_ended() -> None:
     assert spans(after) == {"<0.5.3": "no", ">=0.5.3": "^other"}
 
 
-def test_a_crash_is_not_an_error() -> None:
-    """How a test ends is part of the cause."""
+def test_outcome_is_part_of_the_cause() -> None:
+    """A crash is another cause than an exception."""
     crash = failure("SIGSEGV", Outcome.CRASHED)
     one = CellResults(release="0.5.3", platform="cpu", failures={"a": crash})
     (entry,) = taken(Deviations(), one).entries
@@ -164,8 +166,8 @@ def as_evidence(history: Mapping[str, Mapping[str, str]]) -> list[CellResults]:
 
 
 @given(histories)
-def test_what_was_seen_is_said(history: dict[str, dict[str, str]]) -> None:
-    """Every release has what it showed; accepting it again, or reading it back, is the same."""
+def test_updated_entries_agree_with_the_results(history: dict[str, dict[str, str]]) -> None:
+    """Of every release; a second update and a round trip change nothing."""
     known = taken(Deviations(), *as_evidence(history))
     for release, own in history.items():
         for test in "abc":
@@ -179,7 +181,7 @@ def test_what_was_seen_is_said(history: dict[str, dict[str, str]]) -> None:
 def test_the_order_of_runs_does_not_matter(
     order: list[str], history: dict[str, dict[str, str]]
 ) -> None:
-    """Runs that are accepted one by one come to the same as all of them at once."""
+    """Accepting runs singly and together gives the same entries."""
     one_by_one = Deviations()
     for release in order:
         if release in history:
@@ -188,10 +190,10 @@ def test_the_order_of_runs_does_not_matter(
 
 
 @given(histories, histories)
-def test_other_releases_keep_what_is_known_of_them(
+def test_other_releases_are_unchanged(
     first: dict[str, dict[str, str]], then: dict[str, dict[str, str]]
 ) -> None:
-    """A run changes nothing that is known of the releases that it is not of."""
+    """A run changes only entries of its own release."""
     known = taken(Deviations(), *as_evidence(first))
     after = taken(known, *as_evidence(then))
     for release in first.keys() - then.keys():

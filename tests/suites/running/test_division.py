@@ -1,4 +1,4 @@
-"""How tests are divided among workers: nothing is lost, and what is bound stays together."""
+"""Division of tests into units for workers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def of(file: int, function: str, number: int) -> Job:
 
 
 @given(TESTS, st.integers(1, 8))
-def test_nothing_is_lost_and_what_is_bound_stays_together(
+def test_each_test_is_in_one_unit_with_its_fixture(
     chosen: list[tuple[int, str, int, str]], workers: int
 ) -> None:
-    """Each test is in one unit; of those that a fixture binds all are in the same, in order."""
+    """Tests that share a fixture are in one unit, in order."""
     jobs = [of(*one[:3]) for one in chosen]
     bounds = {one.case.name: scope for one, (*_, scope) in zip(jobs, chosen, strict=True)}
     units = divide_tests(jobs, workers, bounds, lambda _: 1.0)
@@ -59,8 +59,8 @@ def test_nothing_is_lost_and_what_is_bound_stays_together(
         assert list(dict.fromkeys(files)) == list(dict.fromkeys(one.case.file for one in jobs))
 
 
-def test_a_file_that_holds_most() -> None:
-    """Is divided among workers, the parameters of a function next to each other; others are not."""
+def test_large_file_is_divided() -> None:
+    """The parametrisations of a function stay adjacent; small files are not divided."""
     large = [of(0, f"test_{name}", number) for name in "abcd" for number in range(20)]
     small = [of(1, "test_a", number) for number in range(10)]
     units = divide_tests([*small, *large], 2, dict.fromkeys(
@@ -74,8 +74,8 @@ def test_a_file_that_holds_most() -> None:
     assert len(order) == 80
 
 
-def test_the_longest_comes_first() -> None:
-    """By how long tests took before."""
+def test_longest_unit_comes_first() -> None:
+    """By earlier durations."""
     jobs = [of(file, "test_a", 0) for file in range(3)]
     took = {jobs[0].id: 1.0, jobs[1].id: 9.0, jobs[2].id: 4.0}
     units = divide_tests(jobs, 2, {}, lambda one: took[one.id])

@@ -1,4 +1,4 @@
-"""A session of pytest: what it tells, and the ways in which it ends."""
+"""A pytest session: its messages, and the ways in which it ends."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def ends(folder: Path, *more: str, tests: Sequence[str] = (), **options: Any) ->
     return {name.partition("::")[2]: report for name, report in found.items()}
 
 
-def test_odd_ids_are_told_apart(tmp_path: Path) -> None:
-    """Every test is told of by the name that it was collected by, whatever is in it."""
+def test_unusual_ids_are_reported_unchanged(tmp_path: Path) -> None:
+    """A test is reported by its collected name, with any characters."""
     write(tmp_path, {"test_odd.py": ODD})
     names = [test.name for test in collected(tmp_path).tests]
     assert len(set(names)) == 11
@@ -62,8 +62,8 @@ def test_odd_ids_are_told_apart(tmp_path: Path) -> None:
     assert (end.outcome, end.message) == ("failed", "\\ud800")
 
 
-def test_the_same_file_named_twice(tmp_path: Path) -> None:
-    """Tests that pytest names alike are numbered, and each can be run alone."""
+def test_equal_node_ids_are_numbered(tmp_path: Path) -> None:
+    """Each can be run alone."""
     write(tmp_path, {"test_one.py": "def test_one(): pass\n"})
     twice = ("--keep-duplicates", str(tmp_path / "test_one.py"))
     names = [test.name for test in collected(tmp_path, *twice).tests]
@@ -71,8 +71,8 @@ def test_the_same_file_named_twice(tmp_path: Path) -> None:
     assert list(ends(tmp_path, *twice, tests=names[1:])) == ["test_one#2"]
 
 
-def test_where_a_test_stands(tmp_path: Path) -> None:
-    """Its file, its line, and what node ids start from."""
+def test_location_of_a_test(tmp_path: Path) -> None:
+    """Its file, its line, and the root of node ids."""
     write(tmp_path, {"pytest.ini": "[pytest]\n", "sub/test_one.py": "\n\ndef test_one(): pass\n"})
     found = collected(tmp_path / "sub")
     assert (found.root, found.ini) == (str(tmp_path), str(tmp_path / "pytest.ini"))
@@ -81,8 +81,8 @@ def test_where_a_test_stands(tmp_path: Path) -> None:
     assert test.file == str(tmp_path / "sub" / "test_one.py")
 
 
-def test_what_cannot_be_collected(tmp_path: Path) -> None:
-    """The exception of a module, not what pytest makes of it; and a module that is skipped."""
+def test_uncollected_modules_are_reported(tmp_path: Path) -> None:
+    """With the original exception; skipped modules too."""
     write(tmp_path, {
         "test_broken.py": "import os\nimport nothing_of_that_name\n",
         "test_skipped.py": "import pytest\npytest.importorskip('nothing_of_that_name')\n",
@@ -113,16 +113,18 @@ def test_what_cannot_be_collected(tmp_path: Path) -> None:
         ("import os; os.fork() or os._exit(0)", "passed", ""),
     ],
 )
-def test_how_a_test_ends(tmp_path: Path, body: str, outcome: str, said: str) -> None:
-    """As pytest has it; a child that it forks tells nothing."""
+def test_outcomes_of_pytest_are_reported(
+    tmp_path: Path, body: str, outcome: str, said: str
+) -> None:
+    """A forked child of a test reports nothing."""
     write(tmp_path, {"test_one.py": f"def test_one():\n    {body}\n"})
     (end,) = ends(tmp_path).values()
     assert end.outcome == outcome
     assert said in (end.reason or end.message)
 
 
-def test_the_evidence_of_a_failure(tmp_path: Path) -> None:
-    """Exception, line, traceback, and the last of what was printed."""
+def test_failure_has_exception_traceback_and_output(tmp_path: Path) -> None:
+    """The end of the output is kept."""
     body = "    print('x' * 100_000)\n    print('the end')\n    assert 1 == 2, 'no'\n"
     write(tmp_path, {"test_one.py": f"def test_one():\n{body}"})
     (end,) = ends(tmp_path).values()
@@ -137,8 +139,8 @@ def test_the_evidence_of_a_failure(tmp_path: Path) -> None:
     assert len(end.out) < 20_000
 
 
-def test_the_configuration_of_a_suite_counts(tmp_path: Path) -> None:
-    """Its markers, its own fixtures, and options of its conftest; `-x` ends nothing."""
+def test_configuration_of_a_suite_applies(tmp_path: Path) -> None:
+    """Markers, fixtures and options of its conftest; but `-x` ends nothing."""
     write(tmp_path, {
         "pytest.ini": "[pytest]\naddopts = -x --strict-markers\nmarkers = mine\n",
         "conftest.py": "import pytest\n\n"
@@ -155,8 +157,8 @@ def test_the_configuration_of_a_suite_counts(tmp_path: Path) -> None:
     assert list(ends(tmp_path, "--number", "3", "-m", "mine")) == ["test_a", "test_c"]
 
 
-def test_nothing_is_left_in_its_folder(tmp_path: Path) -> None:
-    """Neither bytecode nor what pytest keeps for the next time."""
+def test_session_leaves_no_files(tmp_path: Path) -> None:
+    """Neither bytecode nor the cache of pytest."""
     write(tmp_path, {"conftest.py": "", "test_one.py": "def test_one(cache): pass\n"})
     before = sorted(tmp_path.rglob("*"))
     assert ends(tmp_path)["test_one"].outcome == "passed"
@@ -164,7 +166,7 @@ def test_nothing_is_left_in_its_folder(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_the_plugin_is_not_importable(tmp_path: Path) -> None:
-    """A suite that has a module `session` gets its own."""
+    """A suite with a module `session` imports its own."""
     text = "import importlib.util\n\ndef test_one():\n"
     text += "    assert importlib.util.find_spec('hooks') is None\n"
     write(tmp_path, {"test_one.py": text})
@@ -173,7 +175,7 @@ def test_the_folder_of_the_plugin_is_not_importable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("forks", [False, True])
 def test_standard_input_is_empty(tmp_path: Path, *, forks: bool) -> None:
-    """Also where pytest captures nothing: a test does not read the requests."""
+    """Also with `-s`: a test cannot read the requests."""
     text = "import os\n\ndef test_a():\n    assert os.read(0, 1) == b''\n\ndef test_b(): pass\n"
     write(tmp_path, {"test_one.py": text})
     seen = ends(tmp_path, "-s", forks=forks)
@@ -194,10 +196,10 @@ def test_standard_input_is_empty(tmp_path: Path, *, forks: bool) -> None:
         (GARBLE, "garbled", (None, 9)),
     ],
 )  # fmt: skip
-def test_how_a_session_ends_too_early(
+def test_early_end_of_a_session_is_reported(
     tmp_path: Path, body: str, cut: str, status: tuple[int | None, int | None], *, forks: bool
 ) -> None:
-    """With all that it started; what was reported before stays reported."""
+    """With its child processes; earlier reports stay valid."""
     text = "import contextlib, os, signal, time\n\ndef test_a(): pass\n\n"
     write(tmp_path, {"test_one.py": f"{text}def test_b():\n    {body}\n"})
     capture = ("-s",) if cut == "output" else ()
@@ -213,8 +215,8 @@ def test_how_a_session_ends_too_early(
     assert time.monotonic() - start < 15
 
 
-def test_a_session_can_be_stopped(tmp_path: Path) -> None:
-    """Whoever closes it ends what it runs."""
+def test_closing_a_session_ends_its_tests(tmp_path: Path) -> None:
+    """Running tests are killed."""
     write(tmp_path, {"test_one.py": "import time\n\ndef test_a():\n    time.sleep(100)\n"})
     one = session(tmp_path, timeout=50.0)
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""Tests run to the last: what ends a session ends one test, and none is lost."""
+"""The loop of a worker: every test ends, whatever happens to its session."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def said(one: FinishedJob) -> str:
 
 
 @pytest.mark.parametrize("forks", [False, True])
-def test_what_ends_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
-    """Those after it run in the next one."""
+def test_end_of_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
+    """Later tests run in the next session."""
     found = ran(write(tmp_path, {"test_one.py": NASTY}), timeout=2.0, forks=forks)
     good = dict.fromkeys(("test_a", "test_b", "test_c"), Outcome.OK)
     crashed = dict.fromkeys(("test_segfault", "test_exit", "test_closes"), Outcome.CRASHED)
@@ -60,16 +60,16 @@ def test_what_ends_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> No
 
 
 @pytest.mark.parametrize("forks", [False, True])
-def test_a_test_that_ends_pytest(tmp_path: Path, *, forks: bool) -> None:
-    """It is at fault; the others are run."""
+def test_test_that_ends_pytest_crashes(tmp_path: Path, *, forks: bool) -> None:
+    """The other tests are run."""
     text = "import pytest\n\ndef test_a():\n    pytest.exit('enough')\n\ndef test_b(): pass\n"
     found = ran(write(tmp_path, {"test_one.py": text}), forks=forks)
     assert outcomes(found) == {"test_a": Outcome.CRASHED, "test_b": Outcome.OK}
     assert said(found["test_a"]) == "the test ended the session: Exit: enough"
 
 
-def test_a_test_that_ends_what_it_was_forked_from(tmp_path: Path) -> None:
-    """It does so once: it is tried again in a process of its own, as all others are from then."""
+def test_test_that_kills_the_fork_server_is_retried_once(tmp_path: Path) -> None:
+    """In a new process, like all later tests."""
     text = (
         "import os, signal, time\n\n"
         "def test_a(): pass\n\n"
@@ -82,8 +82,8 @@ def test_a_test_that_ends_what_it_was_forked_from(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_test_whose_name_is_not_the_same_twice(tmp_path: Path) -> None:
-    """It is told of as such: it is neither skipped nor lost."""
+def test_vanished_test_is_not_run(tmp_path: Path) -> None:
+    """It is neither skipped nor lost."""
     text = (
         "import os, pytest\n\n"
         "@pytest.mark.parametrize('n', [os.getpid()])\ndef test_any(n): pass\n\n"
@@ -97,8 +97,8 @@ def test_a_test_whose_name_is_not_the_same_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("forks", [False, True])
-def test_memory_that_others_took(tmp_path: Path, *, forks: bool) -> None:
-    """A test is at fault for what it takes alone."""
+def test_memory_limit_counts_the_test_alone(tmp_path: Path, *, forks: bool) -> None:
+    """A test is retried if earlier tests may have used the memory."""
     text = "import os, time\n\nkept = []\n"
     for name, size in (("a", 300), ("b", 300), ("c", 600)):
         take = f"kept.append(bytearray(os.urandom(1)) * ({size} << 20))"
@@ -109,8 +109,8 @@ def test_memory_that_others_took(tmp_path: Path, *, forks: bool) -> None:
     }  # fmt: skip
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
-    """A test that the suite does not have here, one of a module that cannot be imported."""
+def test_uncollected_test_is_unsupported(tmp_path: Path) -> None:
+    """A test that the cell lacks, and one of a module that cannot be imported."""
     write(tmp_path, {
         "test_fine.py": "def test_a(): pass\n",
         "test_broken.py": "import nothing_of_that_name\n\ndef test_a(): pass\n",
@@ -143,10 +143,10 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         ("def pytest_runtestloop(): raise ValueError('loop')", Outcome.RAISED, "loop"),
     ],
 )
-def test_a_suite_that_fails_as_a_whole(
+def test_failed_session_ends_every_test(
     tmp_path: Path, conftest: str, outcome: Outcome, message: str
 ) -> None:
-    """Each of its tests ends so, with the message."""
+    """With the message of pytest."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
     write(tmp_path, {"conftest.py": conftest})
     found = run(jobs, lambda _: launch(tmp_path))
@@ -154,8 +154,8 @@ def test_a_suite_that_fails_as_a_whole(
     assert message in said(found[0])
 
 
-def test_an_argument_that_pytest_does_not_know(tmp_path: Path) -> None:
-    """Its own message, in one line."""
+def test_unknown_argument_of_pytest_is_reported(tmp_path: Path) -> None:
+    """With pytest's message, in one line."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
     (found,) = run(jobs, lambda _: launch(tmp_path, "--nothing"))
     assert found.error is not None
@@ -163,8 +163,8 @@ def test_an_argument_that_pytest_does_not_know(tmp_path: Path) -> None:
     assert found.error.message.startswith("unrecognized arguments: --nothing")
 
 
-def test_a_file_whose_tests_all_end_their_sessions(tmp_path: Path) -> None:
-    """It is given up after some, and says so; another file is not."""
+def test_file_is_abandoned_after_repeated_crashes(tmp_path: Path) -> None:
+    """With a message; other files are run."""
     number = IN_A_ROW + 3
     crash = "import os\n" + "".join(f"def test_{n}(): os._exit(9)\n" for n in range(number))
     write(tmp_path, {"test_a.py": crash, "test_b.py": "def test_fine(): pass\n"})
@@ -175,8 +175,8 @@ def test_a_file_whose_tests_all_end_their_sessions(tmp_path: Path) -> None:
     assert found["test_fine"].outcome is Outcome.OK
 
 
-def test_a_plugin_that_runs_others_instead(tmp_path: Path) -> None:
-    """What was asked for and is never told of ends all the same."""
+def test_test_that_a_plugin_replaces_ends(tmp_path: Path) -> None:
+    """Though pytest never reports it."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
     write(tmp_path, {
         "conftest.py": "def pytest_collection_finish(session):\n    session.items[:] = [\n"
@@ -187,8 +187,8 @@ def test_a_plugin_that_runs_others_instead(tmp_path: Path) -> None:
     assert [one.outcome for one in found] == [Outcome.RAISED] * 2
 
 
-def test_a_cell_without_pytest(tmp_path: Path) -> None:
-    """A fault of the cell's, with what was said."""
+def test_cell_without_pytest_is_infra(tmp_path: Path) -> None:
+    """With the output of the session."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
     write(tmp_path, {"away/pytest.py": "raise ImportError('no pytest here')\n"})
     one = launch(tmp_path)
@@ -197,8 +197,8 @@ def test_a_cell_without_pytest(tmp_path: Path) -> None:
         run(jobs, lambda _: replace(one, environment=away))
 
 
-def test_verdicts(tmp_path: Path) -> None:
-    """A failure deviates, one that is declared is known, a test that is skipped is left out."""
+def test_verdicts_of_tests(tmp_path: Path) -> None:
+    """Failures deviate, declared ones are known, and skips are excluded."""
     write(tmp_path, {
         "test_one.py": "import pytest\n\n"
         "def test_good(): pass\n\n"
@@ -233,8 +233,8 @@ def test_verdicts(tmp_path: Path) -> None:
     assert blobs.get(records["test_declared"].artifacts["xfail"]) == b"known"
 
 
-def test_a_neighbour_of_a_test_that_kills_the_fork_server_is_not_blamed(tmp_path: Path) -> None:
-    """Two workers of one server: each is tried again in a session of its own."""
+def test_neighbour_of_a_killer_of_the_fork_server_is_retried(tmp_path: Path) -> None:
+    """Both tests are retried in new sessions."""
     killer = (
         "import os, signal, time\ndef test_kills():\n    time.sleep(0.5)\n"
         "    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(5)\n"
@@ -270,8 +270,8 @@ def pytest_runtestloop(session):
 """
 
 
-def test_a_suite_with_a_loop_of_its_own(tmp_path: Path) -> None:
-    """It runs what it wants to, and its results count; what ends a session ends one test."""
+def test_suite_with_its_own_loop(tmp_path: Path) -> None:
+    """The results of the tests that it chose count; a crash ends one test."""
     text = "import os\n\ndef test_a(): pass\n\ndef test_exit(): os._exit(5)\n"
     text += "\ndef test_b(): assert 0\n"
     write(tmp_path, {"test_one.py": text, "test_two.py": "def test_c(): pass\n"})
@@ -286,8 +286,8 @@ def test_a_suite_with_a_loop_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("forks", [False, True])
-def test_the_memory_of_all_processes_of_a_test_counts(tmp_path: Path, *, forks: bool) -> None:
-    """A child that takes too much is its test's, also one that left its session."""
+def test_memory_limit_counts_child_processes(tmp_path: Path, *, forks: bool) -> None:
+    """Also children that left the process group."""
     source = """\
         import os, time
         def test_takes():

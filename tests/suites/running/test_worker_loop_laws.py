@@ -1,4 +1,4 @@
-"""Whatever workers tell, and in whatever way they end: every test ends exactly once."""
+"""Every test ends exactly once, whatever sessions send and however they end."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_every_test_ends_once(
     forked: bool,
     data: st.DataObject,
 ) -> None:
-    """Or is left for the executor, which tells of it: no event makes it disappear or come twice."""
+    """Or is given back to the executor, which reports it."""
     jobs = [
         job(Path("/p") / str(file), f"f{file}.py::test_a[{number}]", PLACE)
         for number, file in enumerate(sorted(files))
