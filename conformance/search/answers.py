@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 FLAKY = "flaky: "
-CONFIRMED = "confirmed: both sides showed the same once more"
+CONFIRMED = "confirmed: both sides gave the same result again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ def count_verdicts(
 
 def format_seconds(steps: Iterable[SearchStep[Any]]) -> str:
     """Return the seconds of all trials, in words."""
-    return f"{sum(step.seconds for step in steps):.1f} s in them"
+    return f"{sum(step.seconds for step in steps):.1f} s"
 
 
 def make_predicate_json(answer: SearchAnswer[Any]) -> dict[str, str]:

@@ -222,7 +222,7 @@ class OutputPredicate:
         self._exact = verbatim or is_same_output(self._good, bad, self._unstable)
         only_digits = self._exact and not verbatim
         self.about = (
-            f"prints {'other digits' if only_digits else 'something else'} than the good end"
+            f"prints {'other digits' if only_digits else 'something other'} than the good end"
         )
         self._texts = EquivalenceClasses(
             lambda text, known: is_same_output(text, known, self._unstable, exact=self._exact),
@@ -246,7 +246,7 @@ class OutputPredicate:
             self.read_text(side), self._good, self._unstable, exact=self._exact
         )
         _, line, before = next(lines, (0, "", ""))
-        return f"prints {shorten(line)!r} for {shorten(before)!r}" if line or before else ""
+        return f"prints {shorten(line)!r} instead of {shorten(before)!r}" if line or before else ""
 
 
 def _number_state(noun: str, number: int) -> PointState:

@@ -85,7 +85,7 @@ def test_what_is_printed(project: Project) -> None:
     assert lines[0] == "0.6.0      good     ok"
     assert lines[1] == "0.6.2      bad      KeyError: 'axis'"
     answer = lines.index("first bad: jax 0.6.1, last good: 0.6.0 (bad: ends with KeyError: 'axis')")
-    assert lines[answer + 1] == "confirmed: both sides showed the same once more"
+    assert lines[answer + 1] == "confirmed: both sides gave the same result again"
     assert lines[answer + 2 : answer + 5] == [
         "timeline of 3 points:",
         "  0.6.0           good     ok",
@@ -343,7 +343,7 @@ def test_ends_that_differ_in_versions_alone_say_so(project: Project) -> None:
     project.write({"report.py": "import jax\nprint('jax is', jax.__version__)"})
     ending = project.run("bisect", "report.py", *ENDS)
     assert "nothing else differs but facts of the environment" in ending.error
-    assert "prints 'jax is 0.6.2' for 'jax is 0.6.0'" in ending.error
+    assert "prints 'jax is 0.6.2' instead of 'jax is 0.6.0'" in ending.error
     answer = found(project.run("bisect", "report.py", *ENDS, "--when", "text", "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
 

@@ -110,7 +110,7 @@ def test_the_first_bad_night(project: Project) -> None:
     lines = ending.out.splitlines()
     assert lines[0] == f"{LABELS[0]} good     ok"
     assert f"first bad: jax {LABELS[2]}, last good: {LABELS[1]}" in ending.out
-    assert "confirmed: both sides showed the same once more" in lines
+    assert "confirmed: both sides gave the same result again" in lines
     assert f"{LABELS[2]} went with jaxlib 0.8.2: no run of that night exists" in lines
     assert "of 4 points" in lines[-1]
 

@@ -351,7 +351,7 @@ def test_a_script_that_prints_something_else(project: Project) -> None:
     })  # fmt: skip
     ending = project.run("shrink", "report.py", "--bad", "0.4.30", "--json", "-")
     assert ending.code == 0, ending.err
-    assert ending.json["kept"] == "prints 'float32' for 'int32'"
+    assert ending.json["kept"] == "prints 'float32' instead of 'int32'"
     assert "print(x)" not in ending.json["text"]
     assert "ceil" in ending.json["text"]
 

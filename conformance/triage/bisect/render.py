@@ -129,7 +129,7 @@ def _format_state(state: PointState) -> str:
 
 def _render_timeline(answer: BisectAnswer) -> Iterator[str]:
     tried = len(answer.states)
-    left = f", of which {tried} were tried" if tried < len(answer.points) else ""
+    left = f", {tried} tested" if tried < len(answer.points) else ""
     yield f"timeline of {plural(len(answer.points), 'point')}{left}:"
     rows = []
     for entry in answer.timeline:
@@ -158,7 +158,7 @@ def _render_packages(answer: BisectAnswer, axis: str) -> Iterator[str]:
     differ = [move for move in find_package_moves(before, after) if move.package != axis]
     differ.sort(key=lambda move: move.package not in own)
     if differ:
-        yield f"between the two also: {format_some(list(map(str, differ)), PACKAGES)}"
+        yield f"also different between the two: {format_some(list(map(str, differ)), PACKAGES)}"
 
 
 def _render_borrowed(answer: BisectAnswer) -> Iterator[str]:

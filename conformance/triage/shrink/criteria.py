@@ -124,7 +124,7 @@ class SameOutputDifference:
     def about(self) -> str:
         """The first line that differs."""
         _, line, other = next(find_differing_lines(self.bad.output, self.good.output))
-        return f"prints {shorten(line)!r} for {shorten(other)!r}"
+        return f"prints {shorten(line)!r} instead of {shorten(other)!r}"
 
     def may_hold(self, bad: ScriptResult) -> bool:
         """Return whether it runs."""

@@ -109,7 +109,7 @@ def test_a_culprit(tmp_path: Path) -> None:
     lines = list(render_answer(found))
     assert lines[0] == "to blame: numpy 1.26.4 -> 2.0.2 (after: ends with KeyError)"
     assert "held back (numpy==1.26.4), and all other packages moved: the change is gone" in lines
-    assert "confirmed: both sides showed the same once more" in lines
+    assert "confirmed: both sides gave the same result again" in lines
     (line,) = (line for line in lines if line.startswith("always together: "))
     assert line.startswith("always together: jax, jaxlib: jax 0.6.0 asks for jaxlib==0.6.0, not")
 

@@ -49,7 +49,7 @@ def test_a_failure_stays_the_same(blobs: BlobStore) -> None:
 def test_a_difference_stays_of_its_kind(blobs: BlobStore) -> None:
     """Numbers may become others; a word that differs stays one that does."""
     numbers = SameOutputDifference(ended(blobs, "loss 1.5"), ended(blobs, "loss 2.5"))
-    assert numbers.about == "prints 'loss 1.5' for 'loss 2.5'"
+    assert numbers.about == "prints 'loss 1.5' instead of 'loss 2.5'"
     assert numbers.holds(ended(blobs, "0.1"), ended(blobs, "0.2"))
     assert not numbers.holds(ended(blobs, "0.1"), ended(blobs, "0.1"))
     assert not numbers.holds(ended(blobs, "0.1"), None)
