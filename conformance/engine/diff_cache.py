@@ -50,7 +50,7 @@ class IrPair:
     def key(self) -> str:
         """Cache key of the difference."""
         # By kind: the StableHLO for a platform is compared as that of the cell is.
-        facts = (kind_of_artifact(self.ir), self.before, self.after, _code_hash())
+        facts = (kind_of_artifact(self.ir), self.before, self.after, _hash_comparing_code())
         return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
 
@@ -166,6 +166,6 @@ def make_diff(pair: IrPair) -> CachedDiff:
 
 
 @cache
-def _code_hash() -> str:
+def _hash_comparing_code() -> str:
     """Return the hash of the code that compares: another version may find another difference."""
     return hash_code(sorted((PACKAGE / "ir").rglob("*.py")))

@@ -57,7 +57,7 @@ def collect_inputs(note: Path, roots: Iterable[Path]) -> dict[str, str]:
         (written if writes else read).add(name)
     folders = tuple(root.resolve() for root in roots)
     # A missing file counts as well: the program may do something else once it exists.
-    files = {_source(Path(name)) for name in read - written}
+    files = {_find_source(Path(name)) for name in read - written}
     return hash_inputs(
         file
         for file in files
@@ -72,7 +72,7 @@ def hash_inputs(files: Iterable[Path]) -> dict[str, str]:
     Args:
         files: Absolute paths; folders are left out.
     """
-    return {str(file): _hash(file) for file in sorted(files) if not file.is_dir()}
+    return {str(file): _hash_if_present(file) for file in sorted(files) if not file.is_dir()}
 
 
 def encode_inputs(inputs: Mapping[str, str]) -> bytes:
@@ -114,10 +114,10 @@ def are_unchanged(inputs: Mapping[str, str]) -> bool:
     Args:
         inputs: Hash by absolute path, see `hash_inputs`.
     """
-    return all(_hash(Path(name)) == content for name, content in inputs.items())
+    return all(_hash_if_present(Path(name)) == content for name, content in inputs.items())
 
 
-def _source(file: Path) -> Path:
+def _find_source(file: Path) -> Path:
     """Return the source file of a bytecode file, any other file itself."""
     # Python opens only the bytecode of an unchanged module.
     if file.suffix != ".pyc" or file.parent.name != _CACHE:
@@ -142,7 +142,7 @@ def hash_content(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:32]
 
 
-def _hash(file: Path) -> str:
+def _hash_if_present(file: Path) -> str:
     try:
         return hash_content(file)
     except OSError:

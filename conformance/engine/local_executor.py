@@ -126,7 +126,7 @@ class CellWorker:
         """Run a job in a worker without other jobs."""
         before = count_oom_kills()
         try:
-            with self._own_worker() as worker:
+            with self._start_separate_worker() as worker:
                 finished = worker.run(job)
         except WorkerDiedError as error:
             text = f"2 workers ended with this job, the second one ran no other job: {error}"
@@ -146,7 +146,7 @@ class CellWorker:
         return replace(finished, outcome=Outcome.INFRA, error=error)
 
     @contextmanager
-    def _own_worker(self) -> Iterator[Worker]:
+    def _start_separate_worker(self) -> Iterator[Worker]:
         """Start a worker for one job; on an accelerator it replaces the shared worker."""
         if self.planned.cell.place.real:  # an accelerator serves one process at a time
             self.close()
@@ -197,7 +197,7 @@ class CellWorker:
         with self._lock:
             self._failure = InfrastructureError("the run was interrupted")
             others = list(self._others)
-        # Outside the lock, which `_own_worker` takes when one of them ends.
+        # Outside the lock, which `_start_separate_worker` takes when one of them ends.
         for other in others:
             other.interrupt()
         self.close()
@@ -238,7 +238,7 @@ class LocalExecutor:
         yield from schedule(
             [
                 CellQueue(
-                    CellWorker(own[0].planned, self._worker, self._device_lock),
+                    CellWorker(own[0].planned, self._open_worker, self._device_lock),
                     JobUnits([job] for job in _order_by_requirements(own)),
                 )
                 for own in cells.values()
@@ -246,7 +246,7 @@ class LocalExecutor:
             self._slots,
         )
 
-    def _worker(self, planned: PlannedCell) -> Worker:
+    def _open_worker(self, planned: PlannedCell) -> Worker:
         worker = self._open(planned)
         self._identities[planned.cell.id] = worker.identity
         return worker

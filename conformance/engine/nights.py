@@ -127,7 +127,7 @@ def _restore_age(found: Mapping[str, CauseSince], since: Since | None) -> Mappin
         # Triage may have merged causes meanwhile: a cause is as old as the oldest of its parts.
         jobs = set(cause.jobs)
         known = [old for old in (*since.new, *since.still) if old.id == name or jobs & {*old.jobs}]
-        aged[name] = _as_old_as(cause, known)
+        aged[name] = _inherit_age(cause, known)
     # A cause whose jobs failed to run stays open, or it would be new once they run again.
     return {**{cause.id: cause for cause in since.unseen}, **aged}
 
@@ -167,7 +167,7 @@ def compare_nights(before: Night, after: Night) -> Since:
     still: list[CauseSince] = []
     for name, cause in after.causes.items():
         older = [before.causes[other] for other in related[name]]
-        (still if older else new).append(_as_old_as(cause, older, more=1))
+        (still if older else new).append(_inherit_age(cause, older, more=1))
     missing = [cause for name, cause in before.causes.items() if name not in known]
     unseen = [cause for cause in missing if _may_persist(cause, after)]
     return Since(
@@ -204,7 +204,7 @@ def _find_related(cause: CauseSince, before: Night, after: Night) -> Iterator[st
             yield then.cause
 
 
-def _as_old_as(cause: CauseSince, older: Iterable[CauseSince], more: int = 0) -> CauseSince:
+def _inherit_age(cause: CauseSince, older: Iterable[CauseSince], more: int = 0) -> CauseSince:
     """Return a root cause with the age of the oldest of others, plus some nights."""
     # Of causes that began in the same run, the number of nights decides.
     first = min(older, key=lambda other: (other.since, -other.nights), default=None)
@@ -236,7 +236,7 @@ def _merge(
     for cause in causes:
         groups[make_culprit_key(cause.id, evidence)].append(cause)
     return tuple(
-        _as_old_as(
+        _inherit_age(
             # As in reports, the largest cause gives its id and its reason.
             msgspec.structs.replace(
                 max(same, key=lambda cause: len(cause.jobs)),

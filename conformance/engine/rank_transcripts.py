@@ -113,7 +113,7 @@ class RankTranscripts:
             error=error,
             blobs=blobs,
             values=values,
-            seconds={**self._max_seconds(), "job": done.seconds},
+            seconds={**self._find_max_seconds(), "job": done.seconds},
             max_rss_bytes=done.max_rss_bytes,
             killed=was_killed(done)
             or any(end.signal == signal.SIGKILL for end in self._lost.values()),
@@ -131,18 +131,14 @@ class RankTranscripts:
             )
             # In a collective all ranks wait for the slowest rank, so that is the rank to name.
             if outcome is Outcome.TIMED_OUT and slowest:
-                text += (
-                    f"; {self._name_ranks(slowest)} did not get beyond {self._min_stage(slowest)}"
-                )
-            return (
-                outcome,
-                make_error(done.ended, text, job),
-                self._min_stage(slowest or every_rank),
-            )
+                stage = self._find_min_stage(slowest)
+                text += f"; {self._name_ranks(slowest)} did not get beyond {stage}"
+            error = make_error(done.ended, text, job)
+            return outcome, error, self._find_min_stage(slowest or every_rank)
         # XLA ends every rank at an unknown flag, which is no crash of the program.
         if self._lost and (refused := find_refused_flags(done.stderr)):
             error = make_error("unsupported", refused, job)
-            return Outcome.UNSUPPORTED, error, self._min_stage(every_rank)
+            return Outcome.UNSUPPORTED, error, self._find_min_stage(every_rank)
         if self._lost:
             ending = self._find_decisive_end()
             lost = [rank for rank, other in self._lost.items() if other == ending]
@@ -151,10 +147,10 @@ class RankTranscripts:
                 error = make_error("garbled", text, job)
             else:
                 error = make_crash_error(ending, job, self._name_ranks(lost))
-            return Outcome.CRASHED, error, self._min_stage(lost[:1])
+            return Outcome.CRASHED, error, self._find_min_stage(lost[:1])
         if not self._ended:
             error = make_crash_error(done, job, "the launcher of the ranks")
-            return Outcome.CRASHED, error, self._min_stage(every_rank)
+            return Outcome.CRASHED, error, self._find_min_stage(every_rank)
         return self._collect_endings(job)
 
     def _find_decisive_end(self) -> RankEnd:
@@ -177,7 +173,7 @@ class RankTranscripts:
             elif transcript.error is not None:
                 endings.setdefault(transcript.error.signature, []).append(rank)
         if not endings:
-            return Outcome.OK, None, self._min_stage([0])
+            return Outcome.OK, None, self._find_min_stage([0])
         failed = next(iter(endings.values()))
         first = self._ranks[failed[0]]
         alone = len(failed) < len(self._ranks)
@@ -185,17 +181,17 @@ class RankTranscripts:
         if len(endings) > 1 or (alone and first.unsupported is not None):
             texts = [f"{self._name_ranks(ranks)} {text}" for text, ranks in endings.items()]
             error = make_error(RANKS_DIFFER, "; ".join(texts), job)
-            return Outcome.RAISED, error, self._min_stage(failed)
+            return Outcome.RAISED, error, self._find_min_stage(failed)
         if first.unsupported is not None:
             error = make_error("unsupported", first.unsupported, job)
-            return Outcome.UNSUPPORTED, error, self._min_stage(failed)
+            return Outcome.UNSUPPORTED, error, self._find_min_stage(failed)
         assert first.error is not None  # noqa: S101 - only ranks with either are collected
         raised_by = first.error
         if alone:
             message = f"on {self._name_ranks(failed)} only: {raised_by.message}"
             named = make_signature(raised_by.type, message)
             raised_by = replace(raised_by, message=message, signature=named)
-        return classify_raised(raised_by), raised_by, self._min_stage(failed)
+        return classify_raised(raised_by), raised_by, self._find_min_stage(failed)
 
     def _name_ranks(self, ranks: list[int]) -> str:
         count = len(self._ranks)
@@ -206,13 +202,13 @@ class RankTranscripts:
 
     def _find_slowest(self, ranks: list[int]) -> list[int]:
         """Return the ranks that are furthest behind."""
-        stage = self._min_stage(ranks) if ranks else None
+        stage = self._find_min_stage(ranks) if ranks else None
         return [rank for rank in ranks if self._ranks[rank].stage is stage]
 
-    def _min_stage(self, ranks: list[int]) -> Stage:
+    def _find_min_stage(self, ranks: list[int]) -> Stage:
         return min((self._ranks[rank].stage for rank in ranks), key=STAGES.index)
 
-    def _max_seconds(self) -> dict[str, float]:
+    def _find_max_seconds(self) -> dict[str, float]:
         """Return the seconds of each stage on its slowest rank."""
         seconds: dict[str, float] = {}
         for transcript in self._ranks:

@@ -260,9 +260,9 @@ class Judge:
         if job.case.kind == "test":
             judgement = self._judge_test(job, record, others)
         else:
-            record = self._current(record)
+            record = self._update_forms(record)
             # Without an observation there is nothing to compare, and the cell may have no release.
-            golden, problem = self._golden(job) if record.outcome.observed else (None, "")
+            golden, problem = self._find_golden(job) if record.outcome.observed else (None, "")
             observation = load_claimed_observation(job.case, record, self._blobs, values)
             cell = job.planned
             judgement = judge(
@@ -297,7 +297,7 @@ class Judge:
             attempts=others,
         )
 
-    def _current(self, record: Record) -> Record:
+    def _update_forms(self, record: Record) -> Record:
         """Return a record with the current version of the normal forms of its IRs."""
         if all(ir.version == VERSION for ir in record.ir.values()):
             return record
@@ -351,7 +351,7 @@ class Judge:
             return record
         return replace(self.judge(job, record), attempts=record.attempts)
 
-    def _golden(self, job: Job) -> tuple[GoldenEntry | None, str]:
+    def _find_golden(self, job: Job) -> tuple[GoldenEntry | None, str]:
         """Return the golden of a job, and the problem with it, empty if there is none."""
         try:
             entry = self.store(job).lookup(job.case, name_golden_variant(job), job.planned.release)

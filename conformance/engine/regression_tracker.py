@@ -229,7 +229,7 @@ class RegressionTracker:
         changed = (now != SILENT) & (now != before)
         self._shown[jobs] = now
         self._known[jobs] = np.where(now == SILENT, before, now)
-        gone, come = (_by_cause(causes[changed], jobs[changed]) for causes in (before, now))
+        gone, come = (_group_by_cause(causes[changed], jobs[changed]) for causes in (before, now))
         # By id, so that the order of events does not depend on the order of jobs.
         for number in sorted(gone.keys() | come.keys(), key=lambda n: self._tracked[n - 1].id):
             tracked = self._tracked[number - 1]
@@ -256,9 +256,10 @@ class RegressionTracker:
             links: Issues by the id of the regression.
         """
         made = [
-            self._regression(tracked, (links or {}).get(tracked.id)) for tracked in self._tracked
+            self._make_regression(tracked, (links or {}).get(tracked.id))
+            for tracked in self._tracked
         ]
-        return sorted(made, key=_order)
+        return sorted(made, key=_make_sort_key)
 
     def _identify(self, run: int, jobs: Numbers, states: Numbers, table: StateTable) -> Numbers:
         """Return the cause of each job, and begin to track new causes."""
@@ -270,11 +271,11 @@ class RegressionTracker:
         numbers = np.zeros(len(distinct), np.int64)
         for pair in np.argsort(firsts).tolist():  # the first job determines the state
             case, state = divmod(int(distinct[pair]), len(table.causes))
-            numbers[pair] = self._number(run, self._cases[case], table.states[state])
+            numbers[pair] = self._assign_number(run, self._cases[case], table.states[state])
         causes[at] = numbers[which]
         return causes
 
-    def _number(self, run: int, case: str, state: JobState) -> int:
+    def _assign_number(self, run: int, case: str, state: JobState) -> int:
         key = (case, str(state.verdict), state.cause)
         if key not in self._numbers:
             self._tracked.append(
@@ -303,7 +304,7 @@ class RegressionTracker:
     def _list_places(self, jobs: Iterable[int]) -> Iterator[str]:
         return (self._places[n] for n in sorted({int(self._place_of[job]) for job in jobs}))
 
-    def _regression(self, tracked: _Tracked, link: IssueLink | None) -> Regression:
+    def _make_regression(self, tracked: _Tracked, link: IssueLink | None) -> Regression:
         return Regression(
             id=tracked.id,
             case=tracked.case,
@@ -319,12 +320,12 @@ class RegressionTracker:
         )
 
 
-def _order(regression: Regression) -> tuple[bool, int, str, str]:
+def _make_sort_key(regression: Regression) -> tuple[bool, int, str, str]:
     at = regression.first if regression.fixed_in is None else regression.fixed_in
     return not regression.is_open, -at, regression.case, regression.id
 
 
-def _by_cause(causes: Numbers, jobs: Numbers) -> dict[int, list[int]]:
+def _group_by_cause(causes: Numbers, jobs: Numbers) -> dict[int, list[int]]:
     """Group jobs by cause, without those that have none."""
     found: dict[int, list[int]] = defaultdict(list)
     some = causes > FINE

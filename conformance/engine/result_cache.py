@@ -199,11 +199,11 @@ def collect_host_facts() -> dict[str, str]:
     return {
         "system": platform.system(),
         "machine": platform.machine(),
-        "processor": _processor(),
+        "processor": _read_processor(),
     }
 
 
-def _processor() -> str:
+def _read_processor() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

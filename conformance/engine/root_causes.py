@@ -94,7 +94,7 @@ def find_root_causes(
     causes = [
         RootCause(
             id=hashlib.sha256("\0".join(part).encode("utf-8", "surrogatepass")).hexdigest()[:_ID],
-            reason=_reason(members[0]),
+            reason=_get_reason(members[0]),
             records=tuple(members),
         )
         for part, members in sorted(groups.items(), key=lambda group: -len(group[1]))
@@ -187,7 +187,7 @@ def _locate(record: Record) -> tuple[str, str]:
     return record.case.partition("/")[0], record.cell
 
 
-def _reason(record: Record) -> str:
+def _get_reason(record: Record) -> str:
     return record.reasons[0] if record.reasons else ""
 
 
@@ -209,7 +209,7 @@ class _EvidenceFinder:
 
     def find(self, record: Record) -> Key:
         """Return the evidence of a job, the most significant kind that it has."""
-        reason = _reason(record).partition(IF_INTENDED)[0]
+        reason = _get_reason(record).partition(IF_INTENDED)[0]
         subject = (record.case.partition("[")[0], normalise_cause(reason))
         # Without a case: a host that is down fails many cases for one reason.
         if record.verdict is Verdict.INFRA:
@@ -220,13 +220,13 @@ class _EvidenceFinder:
             return frozenset({("error", record.error.signature or record.error.type)})
         # The earliest IR that differs: later ones differ because of it.
         for ir in _OWN:
-            if found := self._begins(record, ir):
+            if found := self._find_beginnings(record, ir):
                 return found
         if reason.startswith(FACT):
             return frozenset({("fact", reason)})
-        return self._begins(record, _OPTIMISED) or frozenset({(_REASON, *subject)})
+        return self._find_beginnings(record, _OPTIMISED) or frozenset({(_REASON, *subject)})
 
-    def _begins(self, record: Record, ir: str) -> Key:
+    def _find_beginnings(self, record: Record, ir: str) -> Key:
         """Return where an IR begins to differ, without places of mostly expected jobs."""
         kept = record.ir.get(ir)
         begins = kept.begins if kept is not None else ()

@@ -81,15 +81,15 @@ def _assemble_leaf(leaf: Leaf, parts: Mapping[int, tuple[bytes, TileSet | None]]
         for rank, (data, tiles) in parts.items()
     }
     # Not from the dtype: the elements of a key array are key data of any size.
-    item_size = _item_size(tiled)
+    item_size = _find_item_size(tiled)
     canvas = _Canvas(leaf, shape, item_size)
     for rank, (data, tiles) in tiled.items():
         start = 0
         for tile in tiles:
-            end = start + item_size * _elements(tile)
+            end = start + item_size * _count_elements(tile)
             canvas.paint(rank, tile, data[start:end])
             start = end
-    return canvas.leaf()
+    return canvas.make_leaf()
 
 
 def _check_equal(leaf: Leaf, data: Mapping[int, bytes]) -> Leaf:
@@ -109,13 +109,13 @@ def _check_equal(leaf: Leaf, data: Mapping[int, bytes]) -> Leaf:
     return leaf
 
 
-def _elements(tile: Sequence[Sequence[int]]) -> int:
+def _count_elements(tile: Sequence[Sequence[int]]) -> int:
     return prod(stop - start for start, stop in tile)
 
 
-def _item_size(tiled: Mapping[int, tuple[bytes, Sequence[Any]]]) -> int:
+def _find_item_size(tiled: Mapping[int, tuple[bytes, Sequence[Any]]]) -> int:
     for data, tiles in tiled.values():
-        count = sum(map(_elements, tiles))
+        count = sum(map(_count_elements, tiles))
         if count:
             return len(data) // count
     return 1  # only empty tiles
@@ -148,7 +148,7 @@ class _Canvas:
         painted[...] = piece
         ranks[...] = rank
 
-    def leaf(self) -> Leaf:
+    def make_leaf(self) -> Leaf:
         if (self._ranks < 0).any():
             index = [int(n) for n in np.argwhere(self._ranks < 0)[0]]
             raise DisagreementError(f"{self._leaf.path} at {index} lies on no rank")

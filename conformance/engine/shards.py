@@ -103,16 +103,16 @@ def _fill(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> lis
     for jobs in kinds:
         shard = Shard(next(filter(None, map(get_required_accelerator, jobs)), ""))
         for job in jobs:
-            if shard.jobs and shard.seconds + _added_seconds(shard, job, seconds) > limit:
+            if shard.jobs and shard.seconds + _estimate_added_seconds(shard, job, seconds) > limit:
                 filled.append(shard)
                 shard = Shard(shard.runner)
-            shard.seconds += _added_seconds(shard, job, seconds)
+            shard.seconds += _estimate_added_seconds(shard, job, seconds)
             shard.jobs.append(job)
         filled.append(shard)
     return filled
 
 
-def _added_seconds(shard: Shard, job: Job, seconds: Seconds) -> float:
+def _estimate_added_seconds(shard: Shard, job: Job, seconds: Seconds) -> float:
     """Return the seconds that a job adds to a shard."""
     # Jobs are in the order of cells: only the last job can be of the same cell.
     opened = bool(shard.jobs) and shard.jobs[-1].planned is job.planned
@@ -128,9 +128,9 @@ def _halve(shards: list[Shard], seconds: Seconds) -> None:
     for number, job in enumerate(longest.jobs):
         # The last job goes to the second shard in any case, so that neither is empty.
         last = number == len(longest.jobs) - 1
-        half = first.seconds + _added_seconds(first, job, seconds) > longest.seconds / 2
+        half = first.seconds + _estimate_added_seconds(first, job, seconds) > longest.seconds / 2
         into = second if second.jobs or (first.jobs and (half or last)) else first
-        into.seconds += _added_seconds(into, job, seconds)
+        into.seconds += _estimate_added_seconds(into, job, seconds)
         into.jobs.append(job)
     shards[place : place + 1] = [first, second]
 

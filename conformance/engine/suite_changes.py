@@ -97,7 +97,7 @@ class SuiteTestComparison:
     @property
     def cause(self) -> tuple[str, str]:
         """Endings of the test on both sides, the key by which changes are grouped."""
-        return _ending(self.before), _ending(self.after)
+        return _get_ending(self.before), _get_ending(self.after)
 
     @property
     def seconds(self) -> tuple[float, float] | None:
@@ -107,7 +107,7 @@ class SuiteTestComparison:
             return None
         if not classify_test(self.before) is classify_test(self.after) is SuiteTestState.PASSED:
             return None
-        return _seconds(self.before), _seconds(self.after)
+        return _get_seconds(self.before), _get_seconds(self.after)
 
     @property
     def slower(self) -> bool:
@@ -149,14 +149,16 @@ def compare_tests(
             run the whole suite.
     """
     states = classify_test(before), classify_test(after)
-    change = SuiteTestChange.SILENT if silent else _change(*states)
+    change = SuiteTestChange.SILENT if silent else _find_change(*states)
     if (
         states[1] in {SuiteTestState.FAILED, SuiteTestState.KNOWN}
         and change is SuiteTestChange.SAME
     ):
         # The same state, perhaps with another error.
         change = (
-            SuiteTestChange.SAME if _ending(before) == _ending(after) else SuiteTestChange.CHANGED
+            SuiteTestChange.SAME
+            if _get_ending(before) == _get_ending(after)
+            else SuiteTestChange.CHANGED
         )
     return SuiteTestComparison(test=test, before=before, after=after, change=change)
 
@@ -240,7 +242,7 @@ def group_by_cause(changes: Iterable[SuiteTestComparison]) -> list[tuple[SuiteTe
     return sorted(found, key=lambda group: (order.index(group[0].change), -len(group)))
 
 
-def _change(before: SuiteTestState, after: SuiteTestState) -> SuiteTestChange:
+def _find_change(before: SuiteTestState, after: SuiteTestState) -> SuiteTestChange:
     """Return the change from one state of a test to another."""
     if SuiteTestState.SILENT in {before, after}:
         return SuiteTestChange.SILENT
@@ -269,12 +271,12 @@ _RULES: Final = (
 """Changes by the states before and after: the first match counts, None matches any state."""
 
 
-def _ending(record: Record | None) -> str:
+def _get_ending(record: Record | None) -> str:
     """Return the signature of a test's error, or its outcome if it has none."""
     if record is None:
         return ""
     return str(record.outcome) if record.error is None else record.error.signature
 
 
-def _seconds(record: Record) -> float:
+def _get_seconds(record: Record) -> float:
     return record.seconds.get("job", 0.0)

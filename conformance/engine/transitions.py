@@ -87,7 +87,7 @@ def make_transition(before: StoredJob, after: StoredJob, case: RunCase) -> Trans
     return Transition(
         before=before,
         after=after,
-        kind=_kind(before.record, after.record, gates=any(map(pair.gates, changed))),
+        kind=_find_kind(before.record, after.record, gates=any(map(pair.gates, changed))),
         changed=changed,
         regrouped=tuple(pair.find_regrouped()),
         value=pair.value,
@@ -109,7 +109,7 @@ class _Pair:
 
     def find_changed(self) -> Iterator[str]:
         """Yield the names of the artifacts that differ."""
-        if self._equal():
+        if self._is_equal():
             return
         if _get_ending(self._a) != _get_ending(self._b):
             yield ENDING
@@ -145,7 +145,7 @@ class _Pair:
             return None
         return compare_values(*values, Tolerance.of(self._case), word="before")
 
-    def _equal(self) -> bool:
+    def _is_equal(self) -> bool:
         """Return whether nothing differs: a fast check that is true for most neighbours."""
         before, after = self._a, self._b
         return (
@@ -189,7 +189,7 @@ def _get_ending(record: Record) -> tuple[str, str]:
     return record.outcome, record.signature
 
 
-def _kind(before: Record, after: Record, *, gates: bool) -> TransitionKind:
+def _find_kind(before: Record, after: Record, *, gates: bool) -> TransitionKind:
     """Return the kind of a change: by conformance if both are known, else by the endings."""
     # A reference decides which side is right; without one, an error is worse than a value.
     known = before.conformance, after.conformance

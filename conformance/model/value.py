@@ -115,7 +115,7 @@ def encode_value(value: Value) -> bytes:
     for index, leaf in enumerate(value.leaves):
         code, shape = _choose_storage(leaf)
         end = offset + len(leaf.data)
-        header[_name(index, leaf.path)] = {
+        header[_make_tensor_name(index, leaf.path)] = {
             "dtype": code,
             "shape": shape,
             "data_offsets": [offset, end],
@@ -142,17 +142,19 @@ def decode_value(data: bytes) -> Value:
     header, body = _split(data)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or "leaves" not in metadata or "structure" not in metadata:
-        _corrupt("no structure in its metadata")
+        _raise_corrupt("no structure in its metadata")
     if metadata.get("format") != str(FORMAT):
-        _corrupt(f"value format {metadata.get('format')}, this release reads {FORMAT}")
+        _raise_corrupt(f"value format {metadata.get('format')}, this release reads {FORMAT}")
     try:
         described = json.loads(metadata["leaves"])
-        leaves = tuple(_leaf(i, fields, header, body) for i, fields in enumerate(described))
+        leaves = tuple(_parse_leaf(i, fields, header, body) for i, fields in enumerate(described))
     except (ValueError, RecursionError, TypeError, KeyError, IndexError) as error:
-        _corrupt(f"leaves do not match their description ({type(error).__name__}: {error})")
+        _raise_corrupt(f"leaves do not match their description ({type(error).__name__}: {error})")
     # A tensor without a leaf, or bytes without a tensor, would be lost silently.
     if len(header) != len(leaves) or sum(len(leaf.data) for leaf in leaves) != len(body):
-        _corrupt(f"{len(header)} tensors in {len(body)} bytes, {len(leaves)} leaves described")
+        _raise_corrupt(
+            f"{len(header)} tensors in {len(body)} bytes, {len(leaves)} leaves described"
+        )
     return Value(structure=metadata["structure"], leaves=leaves)
 
 
@@ -171,7 +173,7 @@ def to_array(leaf: Leaf) -> NDArray[Any]:
         CorruptValueError: If the data do not fill the shape, or the leaf is text.
     """
     if leaf.kind == "python":
-        return _python_array(leaf)
+        return _make_python_array(leaf)
     dtype = np.dtype(np.uint32) if leaf.kind == "key" else dtype_of(leaf.dtype)
     try:
         flat = np.frombuffer(leaf.data, dtype.newbyteorder("<") if dtype.isbuiltin == 1 else dtype)
@@ -180,7 +182,9 @@ def to_array(leaf: Leaf) -> NDArray[Any]:
             return flat.reshape((*leaf.shape, -1))
         return flat.reshape(leaf.shape)
     except ValueError:
-        _corrupt(f"{leaf.path} has {len(leaf.data)} bytes, {leaf.dtype}{list(leaf.shape)} expected")
+        _raise_corrupt(
+            f"{leaf.path} has {len(leaf.data)} bytes, {leaf.dtype}{list(leaf.shape)} expected"
+        )
 
 
 def to_python(leaf: Leaf) -> Any:
@@ -208,7 +212,7 @@ def to_python(leaf: Leaf) -> Any:
             case _:
                 return text
     except (ValueError, SyntaxError):
-        _corrupt(f"{leaf.path} says {text[:40]!r}, a {leaf.dtype} expected")
+        _raise_corrupt(f"{leaf.path} says {text[:40]!r}, a {leaf.dtype} expected")
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -223,7 +227,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(getattr(ml_dtypes, name, name))
     except TypeError:
-        _corrupt(f"dtype {name} is known neither to numpy nor to ml_dtypes")
+        _raise_corrupt(f"dtype {name} is known neither to numpy nor to ml_dtypes")
 
 
 def _choose_storage(leaf: Leaf) -> tuple[str, list[int]]:
@@ -240,7 +244,7 @@ def _choose_storage(leaf: Leaf) -> tuple[str, list[int]]:
     return "U8", [len(leaf.data)]
 
 
-def _name(index: int, path: str) -> str:
+def _make_tensor_name(index: int, path: str) -> str:
     # The index keeps names apart when two leaves share a path, and off `__metadata__`.
     return f"{index}:{path}"
 
@@ -252,36 +256,36 @@ def _dumps(data: Any) -> str:
 
 def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
     if len(data) < _LENGTH.size:
-        _corrupt(f"{len(data)} bytes, too short for a header")
+        _raise_corrupt(f"{len(data)} bytes, too short for a header")
     (length,) = _LENGTH.unpack_from(data)
     if _LENGTH.size + length > len(data):
-        _corrupt(f"{len(data)} bytes, header of {length} expected")
+        _raise_corrupt(f"{len(data)} bytes, header of {length} expected")
     try:
         header = json.loads(data[_LENGTH.size : _LENGTH.size + length])
     except (ValueError, RecursionError) as error:
-        _corrupt(f"header is not JSON ({error})")
+        _raise_corrupt(f"header is not JSON ({error})")
     if not isinstance(header, dict):
-        _corrupt("header is not a table")
+        _raise_corrupt("header is not a table")
     return header, data[_LENGTH.size + length :]
 
 
-def _leaf(index: int, fields: dict[str, Any], header: dict[str, Any], body: bytes) -> Leaf:
-    begin, end = header[_name(index, fields["path"])]["data_offsets"]
+def _parse_leaf(index: int, fields: dict[str, Any], header: dict[str, Any], body: bytes) -> Leaf:
+    begin, end = header[_make_tensor_name(index, fields["path"])]["data_offsets"]
     if not 0 <= begin <= end <= len(body):
         raise ValueError(f"bytes {begin} to {end} of {len(body)}")
     fields["shape"] = tuple(fields["shape"])
     return Leaf(**fields, data=body[begin:end])
 
 
-def _python_array(leaf: Leaf) -> NDArray[Any]:
+def _make_python_array(leaf: Leaf) -> NDArray[Any]:
     value = to_python(leaf)
     if not isinstance(value, bool | int | float | complex):
-        _corrupt(f"{leaf.path} is a {leaf.dtype}, a number expected")
+        _raise_corrupt(f"{leaf.path} is a {leaf.dtype}, a number expected")
     array = np.asarray(value)
     # As arrays from `frombuffer` are: no caller may depend on the kind of a leaf.
     array.flags.writeable = False
     return array
 
 
-def _corrupt(found: str) -> NoReturn:
+def _raise_corrupt(found: str) -> NoReturn:
     raise CorruptValueError(f"corrupt value: {found}; run the case again to rewrite it")

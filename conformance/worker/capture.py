@@ -123,7 +123,7 @@ def render_hlo(lowered: Any, compiled: Any) -> str:
     if not elided or elided * BYTES_AN_ELEMENT > LARGEST_HLO:
         return str(text)
     modules = list_hlo_modules(compiled)
-    options = _print_options()
+    options = _make_print_options()
     if len(modules) != 1 or options is None:
         return str(text)
     options.print_large_constants = True
@@ -139,13 +139,13 @@ def list_hlo_modules(compiled: Any) -> list[Any]:
         return []
 
 
-def _print_options() -> Any:
-    kind = _options_type()
+def _make_print_options() -> Any:
+    kind = _find_options_type()
     return None if kind is None else kind()
 
 
 @cache
-def _options_type() -> Any:
+def _find_options_type() -> Any:
     for name in OPTIONS_LIVE_IN:
         try:
             found = getattr(importlib.import_module(name), "HloPrintOptions", None)
@@ -233,13 +233,13 @@ def render_layout(lowered: Any, compiled: Any) -> str:
     inputs = _pair_leaves(compiled.input_shardings, compiled.args_info)
     outputs = _pair_leaves(compiled.output_shardings, lowered.out_info)
     layout = {
-        "inputs": [_place(sharding, array) for sharding, array in inputs],
-        "outputs": [_place(sharding, array) for sharding, array in outputs],
-        "input_memories": [_memory_kind(sharding) for sharding, _ in inputs],
-        "output_memories": [_memory_kind(sharding) for sharding, _ in outputs],
+        "inputs": [_describe_place(sharding, array) for sharding, array in inputs],
+        "outputs": [_describe_place(sharding, array) for sharding, array in outputs],
+        "input_memories": [_find_memory_kind(sharding) for sharding, _ in inputs],
+        "output_memories": [_find_memory_kind(sharding) for sharding, _ in outputs],
         "donated": [bool(getattr(array, "donated", False)) for _, array in inputs],
-        "input_hlo": [_hlo_sharding(sharding, array) for sharding, array in inputs],
-        "output_hlo": [_hlo_sharding(sharding, array) for sharding, array in outputs],
+        "input_hlo": [_render_hlo_sharding(sharding, array) for sharding, array in inputs],
+        "output_hlo": [_render_hlo_sharding(sharding, array) for sharding, array in outputs],
     }
     return json.dumps(layout, indent=1)
 
@@ -254,7 +254,7 @@ def _pair_leaves(shardings: Any, arrays: Any) -> list[tuple[Any, Any]]:
     return [(place, array) for place, array in zip(*both, strict=True) if array is not None]
 
 
-def _place(sharding: Any, array: Any) -> str | None:
+def _describe_place(sharding: Any, array: Any) -> str | None:
     if sharding is None:
         return None
     if not hasattr(sharding, "devices_indices_map"):  # chosen by XLA, which does not report it
@@ -262,7 +262,7 @@ def _place(sharding: Any, array: Any) -> str | None:
     return describe_sharding(sharding, tuple(array.shape))
 
 
-def _hlo_sharding(sharding: Any, array: Any) -> str | None:
+def _render_hlo_sharding(sharding: Any, array: Any) -> str | None:
     """Return a sharding as HLO spells it, which optimised HLO no longer states from jax 0.12.0."""
     if len(getattr(sharding, "device_set", ())) <= 1:
         return None
@@ -272,7 +272,7 @@ def _hlo_sharding(sharding: Any, array: Any) -> str | None:
         return None
 
 
-def _memory_kind(sharding: Any) -> str | None:
+def _find_memory_kind(sharding: Any) -> str | None:
     """Return a memory kind as the release names it, the default kind if the sharding has none."""
     if sharding is None:
         return None
@@ -309,9 +309,9 @@ class CrossLowering:
     @cached_property
     def _own(self) -> str:
         """The program's own module without locations."""
-        return "" if self._lowered is None else _bare(self._lowered)
+        return "" if self._lowered is None else _render_without_locations(self._lowered)
 
-    def artifacts(self) -> dict[str, Callable[[], str]]:
+    def make_renderers(self) -> dict[str, Callable[[], str]]:
         """Return functions that render the StableHLO for each platform, by name of the artifact."""
         return {f"stablehlo-{name}": partial(self._render, name) for name in PLATFORMS}
 
@@ -319,10 +319,14 @@ class CrossLowering:
         with warnings.catch_warnings(), reuse_context(self._lowered):
             warnings.simplefilter("ignore")  # already shown for the platform that it runs on
             lowered = self._traced.lower(lowering_platforms=(platform,))
-        return self._text if _bare(lowered) == self._own else render_stablehlo(lowered)
+        return (
+            self._text
+            if _render_without_locations(lowered) == self._own
+            else render_stablehlo(lowered)
+        )
 
 
-def _bare(lowered: Any) -> str:
+def _render_without_locations(lowered: Any) -> str:
     """Return a module without its locations."""
     operation = lowered.compiler_ir("stablehlo").operation
     return str(operation.get_asm(print_generic_op_form=True, large_elements_limit=None))

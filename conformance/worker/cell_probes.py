@@ -65,10 +65,10 @@ def check_devices(env: Env, devices: int) -> Observed:
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         raise CheckError(
-            f"the process was ended by {signal.Signals(-code).name}: {_last_words(output)}"
+            f"the process was ended by {signal.Signals(-code).name}: {_find_last_message(output)}"
         )
     if not Path(ANSWER_FILE).exists():
-        raise CheckError(f"the process exited with status {code}: {_last_words(output)}")
+        raise CheckError(f"the process exited with status {code}: {_find_last_message(output)}")
     kind, _, answer = Path(ANSWER_FILE).read_text(encoding="utf-8").partition(" ")
     if kind != "devices":
         raise Unsupported(answer)
@@ -106,15 +106,15 @@ def _describe_devices(env: Env) -> str:
         return f"unsupported {reason}"
     except Exception as error:  # a plugin may raise any exception
         # A missing backend is reported as a RuntimeError, or as an error of the plugin.
-        return f"unsupported {_first_line(error)}"
+        return f"unsupported {_get_first_line(error)}"
 
 
-def _first_line(error: BaseException) -> Any:
+def _get_first_line(error: BaseException) -> Any:
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"
 
 
-def _last_words(output: str) -> str:
+def _find_last_message(output: str) -> str:
     """Return the first logged error, else the last line."""
     logged = _LOGGED.search(output)
     if logged:

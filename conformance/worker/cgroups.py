@@ -85,7 +85,7 @@ class MemoryGroups:
     """
 
     def __init__(self, mounts: str = MOUNTS, own: str = OWN) -> None:
-        self._place = _place(_read(mounts), _read(own))
+        self._place = _find_place(_read(mounts), _read(own))
         self._used: list[MemoryGroup] = []
         if self._place is not None:
             _remove_abandoned(self._place[0])
@@ -129,7 +129,7 @@ def _remove_abandoned(folder: str) -> None:
                     os.rmdir(f"{folder}/{name}")
 
 
-def _place(mounts: str, own: str) -> tuple[str, int] | None:
+def _find_place(mounts: str, own: str) -> tuple[str, int] | None:
     """Return the folder for new cgroups and its version, None without a memory controller."""
     # A line is `ID:CONTROLLERS:PATH`; version 2 has no controllers there.
     paths = {names: path for _, names, path in (line.split(":", 2) for line in own.splitlines())}

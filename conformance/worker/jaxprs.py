@@ -79,7 +79,7 @@ def encode_jaxpr(closed: Any) -> str:
     Returns:
         One line of JSON; the same in every process.
     """
-    return json.dumps(_Walk().document(closed), separators=(",", ":"))
+    return json.dumps(_Walk().make_document(closed), separators=(",", ":"))
 
 
 class _Walk:
@@ -93,21 +93,26 @@ class _Walk:
         self._seen_jaxprs: dict[int, int] = {}
         self._queue: list[Any] = []
 
-    def document(self, closed: Any) -> dict[str, Any]:
-        self._jaxpr_number(closed)
+    def make_document(self, closed: Any) -> dict[str, Any]:
+        self._number_jaxpr(closed)
         jaxprs: list[dict[str, Any]] = []
         while len(jaxprs) < len(self._queue):  # walking a jaxpr may add inner ones
-            jaxprs.append(self._jaxpr(self._queue[len(jaxprs)]))
-        return {"form": FORM, "name": _program_name(closed.jaxpr), **self._tables, "jaxprs": jaxprs}
+            jaxprs.append(self._describe_jaxpr(self._queue[len(jaxprs)]))
+        return {
+            "form": FORM,
+            "name": _get_program_name(closed.jaxpr),
+            **self._tables,
+            "jaxprs": jaxprs,
+        }
 
-    def _jaxpr_number(self, jaxpr: Any) -> int:
+    def _number_jaxpr(self, jaxpr: Any) -> int:
         number = self._seen_jaxprs.get(id(jaxpr))
         if number is None:
             number = self._seen_jaxprs[id(jaxpr)] = len(self._queue)
             self._queue.append(jaxpr)  # also keeps it alive, so that its id stays unique
         return number
 
-    def _jaxpr(self, either: Any) -> dict[str, Any]:
+    def _describe_jaxpr(self, either: Any) -> dict[str, Any]:
         """Return the description of an open or closed jaxpr."""
         closed = hasattr(either, "consts")
         jaxpr = either.jaxpr if closed else either
@@ -116,57 +121,57 @@ class _Walk:
         numbers = {id(variable): number for number, variable in enumerate(variables)}
         return {
             "consts": [
-                [self._aval(v.aval), encode_constant(value)]
+                [self._number_aval(v.aval), encode_constant(value)]
                 for v, value in zip(jaxpr.constvars, values, strict=True)
             ],
-            "in": [self._aval(v.aval) for v in jaxpr.invars],
-            "eqns": [self._eqn(eqn, numbers) for eqn in jaxpr.eqns],
-            "out": [self._atom(atom, numbers) for atom in jaxpr.outvars],
+            "in": [self._number_aval(v.aval) for v in jaxpr.invars],
+            "eqns": [self._describe_eqn(eqn, numbers) for eqn in jaxpr.eqns],
+            "out": [self._describe_atom(atom, numbers) for atom in jaxpr.outvars],
         }
 
-    def _eqn(self, eqn: Any, numbers: dict[int, int]) -> list[Any]:
-        inputs = [self._atom(atom, numbers) for atom in eqn.invars]
+    def _describe_eqn(self, eqn: Any, numbers: dict[int, int]) -> list[Any]:
+        inputs = [self._describe_atom(atom, numbers) for atom in eqn.invars]
         outputs = []
         for variable in eqn.outvars:
             numbers[id(variable)] = len(numbers)
-            outputs.append(self._aval(variable.aval))
+            outputs.append(self._number_aval(variable.aval))
         # Parameters are keywords: their order has no meaning, and depends on the release.
-        params = {str(name): self.value(eqn.params[name]) for name in sorted(eqn.params)}
+        params = {str(name): self.spell_value(eqn.params[name]) for name in sorted(eqn.params)}
         context = getattr(eqn, "ctx", None)
         for name in ("compute_type", "xla_metadata"):
             if setting := getattr(context, name, None):
-                params[f"ctx {name}"] = self.value(setting)
+                params[f"ctx {name}"] = self.spell_value(setting)
         if eqn.effects:
-            params["ctx effects"] = _effects(eqn.effects)
-        return [eqn.primitive.name, inputs, outputs, params, self._source(eqn.source_info)]
+            params["ctx effects"] = _spell_effects(eqn.effects)
+        return [eqn.primitive.name, inputs, outputs, params, self._number_source(eqn.source_info)]
 
-    def _atom(self, atom: Any, numbers: dict[int, int]) -> Any:
+    def _describe_atom(self, atom: Any, numbers: dict[int, int]) -> Any:
         if hasattr(atom, "val"):
-            return [self._aval(atom.aval), encode_literal(atom.val, atom.aval)]
+            return [self._number_aval(atom.aval), encode_literal(atom.val, atom.aval)]
         return numbers[id(atom)]
 
-    def _aval(self, aval: Any) -> int:
+    def _number_aval(self, aval: Any) -> int:
         number = self._seen_avals.get(id(aval))
         if number is None:
             described = encode_aval(aval)
-            number = self._number("avals", json.dumps(described), described)
+            number = self._assign_number("avals", json.dumps(described), described)
             self._seen_avals[id(aval)] = number
         return number
 
-    def _source(self, source_info: Any) -> int:
-        file, line = _user_line(source_info)
-        at = self._number("files", file, file) if file else -1
+    def _number_source(self, source_info: Any) -> int:
+        file, line = _find_user_line(source_info)
+        at = self._assign_number("files", file, file) if file else -1
         entry = (str(source_info.name_stack), at, line)
-        return self._number("sources", entry, entry)
+        return self._assign_number("sources", entry, entry)
 
-    def _number(self, table: str, key: Any, entry: Any) -> int:
+    def _assign_number(self, table: str, key: Any, entry: Any) -> int:
         numbers = self._numbers[table]
         if key not in numbers:
             numbers[key] = len(numbers)
             self._tables[table].append(entry)
         return numbers[key]
 
-    def value(self, value: Any) -> Any:
+    def spell_value(self, value: Any) -> Any:
         """Return a parameter as plain data; jaxprs in it are walked later."""
         kind = type(value)
         # By exact type: an IntEnum is an int, and is spelled by its name.
@@ -178,21 +183,21 @@ class _Walk:
             _SPELLING_OF[kind] = spell
         return spell(self, value)
 
-    def values(self, values: Iterable[Any]) -> list[Any]:
+    def spell_values(self, values: Iterable[Any]) -> list[Any]:
         """Return several parameters as plain data."""
-        return [self.value(value) for value in values]
+        return [self.spell_value(value) for value in values]
 
-    def jaxpr(self, jaxpr: Any) -> dict[str, int]:
+    def refer_to_jaxpr(self, jaxpr: Any) -> dict[str, int]:
         """Return the reference to a jaxpr, open or closed."""
-        return {"jaxpr": self._jaxpr_number(jaxpr)}
+        return {"jaxpr": self._number_jaxpr(jaxpr)}
 
-    def aval(self, aval: Any) -> dict[str, int]:
+    def refer_to_aval(self, aval: Any) -> dict[str, int]:
         """Return the reference to an aval."""
-        return {"aval": self._aval(aval)}
+        return {"aval": self._number_aval(aval)}
 
-    def record(self, name: str, items: Iterable[tuple[str, Any]]) -> list[Any]:
+    def spell_record(self, name: str, items: Iterable[tuple[str, Any]]) -> list[Any]:
         """Return a named tuple or dataclass as plain data."""
-        return [name, *([field, self.value(value)] for field, value in items)]
+        return [name, *([field, self.spell_value(value)] for field, value in items)]
 
 
 def encode_literal(value: Any, aval: Any) -> Any:
@@ -215,7 +220,7 @@ def encode_constant(value: Any) -> Any:
     except Exception:  # sharded over other processes, deleted, or no array
         return None
     if array.dtype == object:
-        return _text(value)
+        return _spell_text(value)
     if array.size > LARGEST:
         # As little-endian bytes, so that the hash is the same on every host.
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
@@ -247,25 +252,25 @@ def _is_enum(value: Any) -> bool:
     return isinstance(value, enum.Enum) or hasattr(type(value), "@entries")
 
 
-def _enum_name(value: Any) -> str:
+def _get_enum_name(value: Any) -> str:
     return str(value.name if isinstance(value, enum.Enum) else value.__name__)
 
 
-def _single(value: Any) -> list[Any]:
+def _spell_single_device(value: Any) -> list[Any]:
     (device,) = value.device_set
     return ["single", device.id, value.memory_kind]
 
 
-def _parts(tree: Any) -> list[Any]:
+def _count_parts(tree: Any) -> list[Any]:
     """Return the number of leaves in each part of a flat tree, formerly in `num_consts`."""
     return ["parts", *(len(list(part)) for part in tree.unpack())]
 
 
-def _text(value: Any) -> dict[str, str]:
+def _spell_text(value: Any) -> dict[str, str]:
     return {"text": strip_addresses(str(value))}
 
 
-def _function_name(value: Any) -> str:
+def _get_function_name(value: Any) -> str:
     while isinstance(value, functools.partial):
         value = value.func
     for attribute in ("__qualname__", "__name__"):
@@ -275,7 +280,7 @@ def _function_name(value: Any) -> str:
     return type(value).__qualname__
 
 
-def _program_name(jaxpr: Any) -> str:
+def _get_program_name(jaxpr: Any) -> str:
     """Return the name of the traced function."""
     # Older releases have only `func_src_info`, `NAME at FILE:LINE`.
     debug = getattr(jaxpr, "debug_info", None)
@@ -285,16 +290,16 @@ def _program_name(jaxpr: Any) -> str:
     return strip_addresses(str(name or ""))
 
 
-def _effects(effects: Any) -> list[str]:
+def _spell_effects(effects: Any) -> list[str]:
     # By class: the text of an effect may contain the number of a variable or an address.
     return sorted(type(e).__name__ if not isinstance(e, type) else e.__name__ for e in effects)
 
 
-def _class(value: type) -> Any:
-    return _dtype(value) if issubclass(value, np.generic) else value.__qualname__
+def _spell_class(value: type) -> Any:
+    return _spell_dtype(value) if issubclass(value, np.generic) else value.__qualname__
 
 
-def _dtype(value: Any) -> dict[str, str]:
+def _spell_dtype(value: Any) -> dict[str, str]:
     return {"dtype": encode_dtype(value)}
 
 
@@ -304,7 +309,7 @@ def _frames_take_source_info() -> bool:
     return "source_info" in inspect.signature(source_info_util.user_frames).parameters
 
 
-def _user_line(source_info: Any) -> tuple[str, int]:
+def _find_user_line(source_info: Any) -> tuple[str, int]:
     """Return file and line of the innermost frame of an equation outside jax and the harness."""
     argument = source_info if _frames_take_source_info() else source_info.traceback
     for frame in source_info_util.user_frames(argument):
@@ -313,13 +318,13 @@ def _user_line(source_info: Any) -> tuple[str, int]:
     return "", 0
 
 
-def _class_named(*names: str) -> Callable[[Any], bool]:
+def _has_class_name(*names: str) -> Callable[[Any], bool]:
     """Return a test for classes that move from module to module, or are private."""
     # By name: an import of such a class would break on the releases that lack it.
-    return lambda value: not _names_of(type(value)).isdisjoint(names)
+    return lambda value: not _collect_names(type(value)).isdisjoint(names)
 
 
-def _names_of(kind: type) -> set[str]:
+def _collect_names(kind: type) -> set[str]:
     """Return the names of a class and its base classes."""
     return {base.__name__ for base in kind.__mro__}
 
@@ -341,13 +346,13 @@ _SPELLING_OF: dict[type, _Spell] = {}
 # The order matters: a named tuple is a tuple, a PartitionSpec is one before 0.6.1, and objects of
 # many classes are callable.
 _SPELLINGS: tuple[tuple[_Test, _Spell], ...] = (
-    (_is_a(type), lambda _, v: _class(v)),
-    (_is_jaxpr, _Walk.jaxpr),
-    (_is_a(jax.core.AbstractValue), _Walk.aval),
-    (_is_enum, lambda _, v: _enum_name(v)),
+    (_is_a(type), lambda _, v: _spell_class(v)),
+    (_is_jaxpr, _Walk.refer_to_jaxpr),
+    (_is_a(jax.core.AbstractValue), _Walk.refer_to_aval),
+    (_is_enum, lambda _, v: _get_enum_name(v)),
     (_is_a(bool, int, float, complex, np.generic), lambda _, v: encode_scalar(v)),
     (_is_a(str), lambda _, v: str(v)),
-    (is_dtype, lambda _, v: _dtype(v)),
+    (is_dtype, lambda _, v: _spell_dtype(v)),
     (
         _has("__array__"),
         lambda _, v: ["array", encode_dtype(v.dtype), [*v.shape], encode_constant(v)],
@@ -357,34 +362,34 @@ _SPELLINGS: tuple[tuple[_Test, _Spell], ...] = (
         _is_a(jax.sharding.NamedSharding),
         lambda _, v: ["sharding", encode_mesh(v.mesh), encode_spec(v.spec), v.memory_kind],
     ),
-    (_is_a(jax.sharding.SingleDeviceSharding), lambda _, v: _single(v)),
-    (_class_named("DeprecatedArg"), lambda _, __: None),
-    (_class_named("UnspecifiedValue"), lambda _, __: "unspecified"),
-    (_class_named("ResourceEnv"), lambda _, v: encode_mesh(v.physical_mesh)),
-    (_class_named("PRNGImpl"), lambda _, v: str(v.tag)),
-    (_class_named("FlatTree"), lambda _, v: _parts(v)),
-    (_class_named("PyTreeDef"), lambda _, v: str(v)),
-    (_class_named("Effect"), lambda _, v: type(v).__name__),
+    (_is_a(jax.sharding.SingleDeviceSharding), lambda _, v: _spell_single_device(v)),
+    (_has_class_name("DeprecatedArg"), lambda _, __: None),
+    (_has_class_name("UnspecifiedValue"), lambda _, __: "unspecified"),
+    (_has_class_name("ResourceEnv"), lambda _, v: encode_mesh(v.physical_mesh)),
+    (_has_class_name("PRNGImpl"), lambda _, v: str(v.tag)),
+    (_has_class_name("FlatTree"), lambda _, v: _count_parts(v)),
+    (_has_class_name("PyTreeDef"), lambda _, v: str(v)),
+    (_has_class_name("Effect"), lambda _, v: type(v).__name__),
     (_has("axis_names", "shape"), lambda _, v: encode_mesh(v)),
     (_has("platform", "id"), lambda _, v: ["device", v.id]),
     (
         _is_a(set, frozenset),
-        lambda walk, v: sorted(walk.values(v), key=json.dumps),
+        lambda walk, v: sorted(walk.spell_values(v), key=json.dumps),
     ),
-    (_is_a(Mapping), lambda walk, v: [walk.values(item) for item in v.items()]),
+    (_is_a(Mapping), lambda walk, v: [walk.spell_values(item) for item in v.items()]),
     (
         _has("_fields"),
-        lambda walk, v: walk.record(type(v).__name__, zip(v._fields, v, strict=True)),
+        lambda walk, v: walk.spell_record(type(v).__name__, zip(v._fields, v, strict=True)),
     ),
-    (_is_a(tuple, list), _Walk.values),
-    (lambda v: callable(v) or hasattr(v, "__name__"), lambda _, v: _function_name(v)),
+    (_is_a(tuple, list), _Walk.spell_values),
+    (lambda v: callable(v) or hasattr(v, "__name__"), lambda _, v: _get_function_name(v)),
     (
         dataclasses.is_dataclass,
-        lambda walk, v: walk.record(
+        lambda walk, v: walk.spell_record(
             type(v).__name__, ((f.name, getattr(v, f.name)) for f in dataclasses.fields(v))
         ),
     ),
-    (lambda _: True, lambda _, v: _text(v)),
+    (lambda _: True, lambda _, v: _spell_text(v)),
 )
 """Tests of values, each with a spelling: the first test that a value passes decides.
 

@@ -44,7 +44,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
 
     def emit(header: dict[str, Any], body: bytes = b"") -> None:
         nonlocal sent
-        # Here the error names the artifact; the supervisor would kill the job without a reason.
+        # Here the error can name the artifact; the supervisor knows only the limit.
         if sent + len(body) > largest:
             raise CaseError(
                 f"the observation has more than {largest >> 20} MiB with "
@@ -142,8 +142,8 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
     module = sys.modules.get(qualified)
     # Two projects may have a family and a file of the same name.
     if module is None or module.__file__ != str(path):
-        _package(CASES, [])
-        _package(f"{CASES}.{family}", [str(path.parent)])
+        _ensure_package(CASES, [])
+        _ensure_package(f"{CASES}.{family}", [str(path.parent)])
         spec = importlib.util.spec_from_file_location(
             qualified, path, loader=CaseLoader(qualified, str(path))
         )
@@ -185,7 +185,7 @@ def forbid_backend() -> Iterator[None]:
         xla_bridge.backends = make
 
 
-def _package(name: str, path: list[str]) -> None:
+def _ensure_package(name: str, path: list[str]) -> None:
     package = sys.modules.get(name)
     if package is None or package.__path__ != path:
         # Another folder of the same name: its modules are not those of the first.
@@ -212,7 +212,7 @@ def describe_interpreter() -> dict[str, Any]:
     versions: dict[str, str] = {}
     for found in metadata.distributions():
         if found.metadata["Name"]:  # Python imports the first on the path
-            versions.setdefault(_canonical(found.metadata["Name"]), found.version)
+            versions.setdefault(_canonicalize_name(found.metadata["Name"]), found.version)
     return {
         "python": ".".join(map(str, sys.version_info[:3])),
         "implementation": sys.implementation.name,
@@ -221,7 +221,7 @@ def describe_interpreter() -> dict[str, Any]:
     }
 
 
-def _canonical(name: str) -> str:
+def _canonicalize_name(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
@@ -267,7 +267,7 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
             return
         _reset(folder)
         frames.write(fd, {"idle": True})
-        request = _next(requests, decoder)
+        request = _receive_next(requests, decoder)
 
 
 def _apply_settings(request: dict[str, Any]) -> dict[str, Any]:
@@ -279,7 +279,7 @@ def _apply_settings(request: dict[str, Any]) -> dict[str, Any]:
     return read_settings()
 
 
-def _next(requests: int, decoder: frames.Decoder) -> dict[str, Any] | None:
+def _receive_next(requests: int, decoder: frames.Decoder) -> dict[str, Any] | None:
     """Return the next job, None at the end of the requests."""
     while data := os.read(requests, 1 << 18):
         for frame in decoder.feed(data):

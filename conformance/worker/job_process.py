@@ -92,8 +92,8 @@ class JobProcess:
         with contextlib.ExitStack() as undo:  # a fork that fails leaves nothing behind
             self.scratch = tempfile.mkdtemp(prefix="job-", dir=os.environ.get(SCRATCH))
             undo.callback(shutil.rmtree, self.scratch, ignore_errors=True)
-            pipes = {name: _pipe(undo) for name in ("record", "stdout", "stderr")}
-            stdin, self._stdin = _pipe(undo)
+            pipes = {name: _open_pipe(undo) for name in ("record", "stdout", "stderr")}
+            stdin, self._stdin = _open_pipe(undo)
             self.pid = os.fork()
             undo.pop_all()
         # A single job has an empty standard input. The child itself must not hold the write end,
@@ -176,7 +176,7 @@ class JobProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
 
-def _pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
+def _open_pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
     """Return the two ends of a pipe, which `undo` closes."""
     ends = os.pipe()
     for fd in ends:

@@ -100,12 +100,12 @@ class _CompileServer(Observer):
         """Return the lowered program, None if an earlier stage fails."""
         case = self._case
         try:
-            with self._stage("build"):
+            with self._run_stage("build"):
                 self._fn = load_case(case["file"], case["family"], case["name"])
                 built = self._build()
             values = self._env.values((built.args, built.kwargs))
             reference = bind_reference(built.reference, *values)
-            self._reference(reference, self._fn)
+            self._emit_reference(reference, self._fn)
             return self._stage_out(built, self._env)
         except BaseException as error:  # any exception of a case is its observation
             self._emit_failure(error)
@@ -133,9 +133,9 @@ class _CompileServer(Observer):
     def _cross_lower(self, lowering: Any) -> None:
         """Do nothing: only passes of the cell's own platform are disabled."""
 
-    def _text(self, name: str, text: str) -> None:
+    def _emit_text(self, name: str, text: str) -> None:
         if name in self._emitted or name.startswith("no_"):
-            super()._text(name, text)
+            super()._emit_text(name, text)
 
 
 def patch_pass_option() -> None:

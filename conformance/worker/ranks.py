@@ -303,12 +303,12 @@ class Work:
         """
         now = time.monotonic()
         if now - self._last >= LOOK:
-            used = {pid: _processor_seconds(pid) for pid in pids}
+            used = {pid: _read_processor_seconds(pid) for pid in pids}
             # On a loaded host this process is late as well, and the ranks got no more time.
             enough = BUSY * min(now - self._last, 2 * LOOK)
             # The default lets a process count as working at its first measurement.
             worked = any(
-                seconds - self._seen.get(pid, -enough) >= enough or _runnable(pid)
+                seconds - self._seen.get(pid, -enough) >= enough or _is_runnable(pid)
                 for pid, seconds in used.items()
             )
             self._idle = 0 if worked else self._idle + 1
@@ -316,7 +316,7 @@ class Work:
         return self._idle
 
 
-def _runnable(pid: int) -> bool:
+def _is_runnable(pid: int) -> bool:
     """Return whether a thread of a process runs, or waits for a processor or the disk."""
     # The name of a program, in parentheses, may contain spaces and parentheses.
     try:
@@ -328,7 +328,7 @@ def _runnable(pid: int) -> bool:
     return False
 
 
-def _processor_seconds(pid: int) -> float:
+def _read_processor_seconds(pid: int) -> float:
     """Return the processor seconds of a process, 0 if they are unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

@@ -46,7 +46,7 @@ class RequestLoop:
         # Processes that jobs leave behind become children of this one, which can kill them.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
 
-    def _turn(self, wait: float | None = None) -> bool:
+    def _handle_events(self, wait: float | None = None) -> bool:
         """Handle the events that are ready; return False at the end of the requests.
 
         Args:

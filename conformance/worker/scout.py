@@ -79,7 +79,7 @@ def warm() -> None:
     with contextlib.suppress(Exception):  # private, too
         _discover_plugins()
     preload(LAPACK)
-    jaxprs.encode_jaxpr(jax.make_jaxpr(_looping)(np.ones(4, np.float32)))
+    jaxprs.encode_jaxpr(jax.make_jaxpr(_loop_once)(np.ones(4, np.float32)))
 
 
 def _discover_plugins() -> None:
@@ -104,7 +104,7 @@ def rebuild_caches() -> None:
         source_info_util.is_user_filename(__file__)
 
 
-def _looping(x: Any) -> Any:
+def _loop_once(x: Any) -> Any:
     from jax import lax
 
     return lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, c[1] * c[1]), (0, x))

@@ -71,7 +71,7 @@ class Server(RequestLoop):
             self._spawn = self._spawn or bool(reason)
             seconds = time.perf_counter() - start
             self._send({"kind": "hello", **hello, "spawn": reason, "seconds": seconds})
-            while self._turn():
+            while self._handle_events():
                 pass
         finally:
             self._supervisor.stop()
@@ -85,9 +85,9 @@ class Server(RequestLoop):
         if not reason:
             # In a child: a program that is compiled here would start threads of XLA, and a process
             # with threads cannot be forked safely. Its modules are imported here afterwards.
-            self._start(_warm_request())
+            self._start(_make_warm_request())
             while self._supervisor.busy:
-                if not self._turn():
+                if not self._handle_events():
                     raise SystemExit  # the orchestrator is gone
             reason = scout.find_fork_hazard()
         self._freeze()
@@ -179,7 +179,7 @@ class Server(RequestLoop):
             self._send({**header, "job": request["id"]}, body)
 
 
-def _warm_request() -> dict[str, Any]:
+def _make_warm_request() -> dict[str, Any]:
     return {
         "id": "scout:", "scout": "", "file": "", "devices": 1, "processes": 1, "xla_flags": [],
         "timeout": 60, "memory": 4096, "observation_mb": 256,

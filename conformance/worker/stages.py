@@ -59,17 +59,17 @@ class Observer:
         reference: Callable[[], Any] | None = None
         try:
             if kind == "program":
-                with self._stage("build"):
+                with self._run_stage("build"):
                     built = build(fn, env, params)
                 reference = bind_reference(built.reference, *env.values((built.args, built.kwargs)))
-                self._program(built, env)
+                self._run_program(built, env)
             else:
-                with self._stage("execute"):
+                with self._run_stage("execute"):
                     seen = fn(env, **params)
                     observed = seen if isinstance(seen, Observed) else Observed(seen)
                     reference = bind_reference(observed.reference, (), {})
-                    self._artifacts(observed.artifacts)
-                    self._value(observed.value)
+                    self._emit_artifacts(observed.artifacts)
+                    self._emit_value(observed.value)
             ran = True
         except Unsupported as reason:
             self._emit({"unsupported": str(reason)}, b"")
@@ -78,10 +78,10 @@ class Observer:
             self._emit({"error": describe_error(error, fn)}, b"")
         # Last, and also after a failure: a crash in the reference must not cost the observation,
         # and a reference may be the error that is expected.
-        return self._reference(reference, fn) and ran
+        return self._emit_reference(reference, fn) and ran
 
     @contextmanager
-    def _stage(self, name: str) -> Iterator[None]:
+    def _run_stage(self, name: str) -> Iterator[None]:
         self._emit({"stage": name}, b"")
         start = time.perf_counter()
         try:
@@ -89,7 +89,7 @@ class Observer:
         finally:
             self._emit({"seconds": [name, time.perf_counter() - start]}, b"")
 
-    def _program(self, built: Program, env: Env) -> None:
+    def _run_program(self, built: Program, env: Env) -> None:
         compiled = self._compile(self._stage_out(built, env), env)
         if not env.compile_only:
             self._execute(compiled, built)
@@ -100,16 +100,16 @@ class Observer:
         args, kwargs = built.args, built.kwargs
         # Arrays are on the devices of this host, the program is for the devices of a topology.
         if env.compile_only:
-            args, kwargs = describe_arguments(built, _shape)
+            args, kwargs = describe_arguments(built, _describe_shape)
         elif distributed.is_distributed():
             args, kwargs = describe_arguments(built, distributed.describe_argument)
-        with self._stage("trace"):
+        with self._run_stage("trace"):
             traced = fn.trace(*args, **kwargs)
             self._capture(jaxpr=lambda: capture.render_jaxpr(traced))
         return self._lower(traced, env)
 
     def _compile(self, lowered: Any, env: Env) -> Any:
-        with self._stage("compile"):
+        with self._run_stage("compile"):
             compiled, hlo = capture.compile_with_text(lowered, env.compile)
             self._capture(
                 hlo=hlo,
@@ -120,13 +120,13 @@ class Observer:
         return compiled
 
     def _execute(self, compiled: Any, built: Program) -> None:
-        with self._stage("execute"):
+        with self._run_stage("execute"):
             args, kwargs = select_dynamic(built)
             if distributed.is_distributed():
                 args, kwargs = distributed.place_arguments((args, kwargs), compiled.input_shardings)
             spare = self._copy_arguments((args, kwargs))
             result = jax.block_until_ready(compiled(*args, **kwargs))
-            self._value(result)
+            self._emit_value(result)
         if self._calls:
             self._time_calls(compiled, spare)
 
@@ -152,7 +152,7 @@ class Observer:
     def _lower(self, traced: Any, env: Env) -> Any:
         lowered, texts = None, {}
         try:
-            with self._stage("lower"):
+            with self._run_stage("lower"):
                 lowered = env.lower(traced)
                 texts = self._capture(stablehlo=lambda: capture.render_stablehlo(lowered))
         finally:  # a program that this platform refuses may be lowered for others
@@ -162,7 +162,7 @@ class Observer:
 
     def _cross_lower(self, lowering: CrossLowering) -> None:
         start = time.perf_counter()
-        self._capture(**lowering.artifacts())
+        self._capture(**lowering.make_renderers())
         self._emit({"seconds": ["cross_lower", time.perf_counter() - start]}, b"")
 
     def _capture(self, **artifacts: Callable[[], str]) -> dict[str, str]:
@@ -173,28 +173,28 @@ class Observer:
                 text = render()
             except Exception as error:  # the program itself is unaffected
                 name, text = f"no_{name}", f"{type(error).__name__}: {get_message(error)}"  # noqa: PLW2901
-            self._text(name, text)
+            self._emit_text(name, text)
             texts[name] = text
         return texts
 
-    def _artifacts(self, artifacts: Mapping[str, Any]) -> None:
+    def _emit_artifacts(self, artifacts: Mapping[str, Any]) -> None:
         for name, artifact in artifacts.items():
             if isinstance(artifact, str):
-                self._text(name, artifact)
+                self._emit_text(name, artifact)
             else:
                 self._capture(**{name: lambda lowered=artifact: capture.render_stablehlo(lowered)})
 
-    def _text(self, name: str, text: str) -> None:
+    def _emit_text(self, name: str, text: str) -> None:
         self._emit({"artifact": name}, text.encode("utf-8", "backslashreplace"))
 
-    def _value(self, value: Any) -> None:
+    def _emit_value(self, value: Any) -> None:
         head, data = flatten(value, largest=self._largest)
         # A probe that forgets its `return` would conform on every release.
         if not head["leaves"] or all(leaf["dtype"] == "NoneType" for leaf in head["leaves"]):
             raise CaseError("the case captured nothing: its result has no leaves")
         self._emit({"value": head}, data)
 
-    def _reference(self, reference: Callable[[], Any] | None, fn: Callable[..., Any]) -> bool:
+    def _emit_reference(self, reference: Callable[[], Any] | None, fn: Callable[..., Any]) -> bool:
         """Emit the reference of a case, if it has one; return whether it could be computed."""
         if reference is None:
             return True
@@ -243,11 +243,11 @@ def bind_reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] 
     if not callable(reference):
         return lambda: reference
     # Copied now: a program that donates its arguments deletes them.
-    own_args, own_kwargs = jax.tree_util.tree_map(_as_numpy, (tuple(args), dict(kwargs)))
+    own_args, own_kwargs = jax.tree_util.tree_map(_to_numpy, (tuple(args), dict(kwargs)))
     return lambda: reference(*own_args, **own_kwargs)
 
 
-def _as_numpy(leaf: Any) -> Any:
+def _to_numpy(leaf: Any) -> Any:
     return distributed.gather(leaf) if isinstance(leaf, jax.Array) and not is_key(leaf) else leaf
 
 
@@ -304,7 +304,7 @@ def describe_arguments(
     }
 
 
-def _shape(leaf: Any) -> Any:
+def _describe_shape(leaf: Any) -> Any:
     """Return the shape and dtype of an array, without its device; other leaves stay unchanged."""
     if not isinstance(leaf, jax.Array) or is_key(leaf):
         return leaf
@@ -328,13 +328,13 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
     return {
         "type": type(error).__name__,
         "message": get_message(error),
-        "where": _where(error, fn, described),
+        "where": _find_where(error, fn, described),
         "traceback": text[-20_000:],
         "frames": described,
     }
 
 
-def _where(
+def _find_where(
     error: BaseException, fn: Callable[..., Any] | None, described: list[dict[str, Any]]
 ) -> str:
     """Return the last line of the case's file in the traceback, else the first line of the case.

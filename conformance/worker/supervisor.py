@@ -128,7 +128,7 @@ class Supervisor:
             if child.request is None:  # sent by a process without a job
                 child.kill("garbled")
             elif "idle" in frame.header:
-                self._idle(child)
+                self._finish_job(child)
             else:
                 if isinstance(seconds := frame.header.get("timeout"), (int, float)):
                     child.deadline = time.monotonic() + seconds  # a part of the job begins
@@ -137,7 +137,7 @@ class Supervisor:
                 child.decoder.largest -= len(frame.body)
                 self._send(header, frame.body)
 
-    def _idle(self, child: JobProcess) -> None:
+    def _finish_job(self, child: JobProcess) -> None:
         """Report a job that has ended while its process continues."""
         # Its output may still be in the pipes, and would be taken for that of the next job.
         self._drain(child, "stdout", "stderr")

@@ -76,8 +76,8 @@ def describe_chain(error: BaseException) -> list[dict[str, Any]]:
 
 def _describe_exceptions(error: BaseException) -> Iterator[dict[str, Any]]:
     room = FRAMES
-    for relation, exception in _chain(error):
-        frames = _frames(exception, room)
+    for relation, exception in _walk_chain(error):
+        frames = _describe_frames(exception, room)
         room -= len(frames)
         notes = [str(note) for note in getattr(exception, "__notes__", None) or ()]
         # jax adds a note on its traceback filtering to each exception: noise.
@@ -116,7 +116,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
+def _walk_chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
     """Yield the exceptions of a chain, each with its relation to the exception before it."""
     # A chain may lead back to one of its exceptions.
     seen: set[int] = set()
@@ -140,7 +140,7 @@ def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
             )
 
 
-def _frames(error: BaseException, room: int) -> list[dict[str, Any]]:
+def _describe_frames(error: BaseException, room: int) -> list[dict[str, Any]]:
     calls = [(call, count) for call, count in _fold_repetitions(error) if call.library is not None]
     # Libraries outside the user's first frame only lead there: runners, decorators, pytest.
     own = next((n for n, (call, _) in enumerate(calls) if not call.library), 0)
@@ -149,16 +149,16 @@ def _frames(error: BaseException, room: int) -> list[dict[str, Any]]:
         [_describe_syntax_error(error)] if isinstance(error, SyntaxError) and error.filename else []
     )
     if len(calls) + len(syntax) <= room:
-        return [*map(_frame, calls), *syntax]
+        return [*map(_describe_frame, calls), *syntax]
     # The outer and the inner end are more useful than the middle.
     outer = min(OUTER, max(0, room - 2))
     inner = max(0, room - outer - 1 - len(syntax))
     left = calls[outer : len(calls) - inner]
     gap = {"file": "", "line": 0, "function": "", "source": "", "library": ""}
     return [
-        *map(_frame, calls[:outer]),
+        *map(_describe_frame, calls[:outer]),
         {**gap, "count": sum(count for _, count in left)},
-        *map(_frame, calls[len(calls) - inner :]),
+        *map(_describe_frame, calls[len(calls) - inner :]),
         *syntax,
     ]
 
@@ -172,23 +172,23 @@ def _fold_repetitions(error: BaseException) -> Iterator[tuple[_Call, int]]:
     while trace is not None:
         now = (trace.tb_frame.f_code, trace.tb_lineno)
         if before is not None and now != before:
-            yield _call(frame, before), count
+            yield _make_call(frame, before), count
             count = 0
         before, frame, count = now, trace.tb_frame, count + 1
         trace = trace.tb_next
     if before is not None:
-        yield _call(frame, before), count
+        yield _make_call(frame, before), count
 
 
-def _call(frame: FrameType | None, at: tuple[CodeType, int]) -> _Call:
+def _make_call(frame: FrameType | None, at: tuple[CodeType, int]) -> _Call:
     code, line = at
     names = {} if frame is None else frame.f_globals
     module = str(names.get("__name__", ""))
-    library, file = _owner(code.co_filename, module, bool(names.get(HIDDEN)))
+    library, file = _find_owner(code.co_filename, module, bool(names.get(HIDDEN)))
     return _Call(code, line or 0, names, library, file)
 
 
-def _frame(found: tuple[_Call, int]) -> dict[str, Any]:
+def _describe_frame(found: tuple[_Call, int]) -> dict[str, Any]:
     call, count = found
     source = linecache.getline(call.code.co_filename, call.line, call.names).strip()
     return {
@@ -203,7 +203,7 @@ def _frame(found: tuple[_Call, int]) -> dict[str, Any]:
 
 def _describe_syntax_error(error: SyntaxError) -> dict[str, Any]:
     """Return the line that cannot be parsed, which has no frame."""
-    library, file = _owner(str(error.filename), "", hidden=False)
+    library, file = _find_owner(str(error.filename), "", hidden=False)
     return {
         "file": _cut(file, SHORT),
         "line": error.lineno or 0,
@@ -215,7 +215,7 @@ def _describe_syntax_error(error: SyntaxError) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4096)
-def _owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
+def _find_owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
     """Return the library of a file, and the path that reports show.
 
     Args:
@@ -233,31 +233,31 @@ def _owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
         return STDLIB, file
     if file.startswith("<"):  # generated code belongs to the module that it runs in
         home = getattr(sys.modules.get(module), "__file__", None)
-        return (_owner(home, module, hidden)[0] if home else ""), file
+        return (_find_owner(home, module, hidden)[0] if home else ""), file
     if top in JAX:
         # By module: a source tree of jax on PYTHONPATH is below no folder of packages.
         base = getattr(sys.modules.get(top), "__file__", None) or ""
-        return top, _below(file, os.path.dirname(os.path.dirname(base)))
+        return top, _make_relative(file, os.path.dirname(os.path.dirname(base)))
     return _find_package(file)
 
 
 def _find_package(file: str) -> tuple[str, str]:
     """Return the installed package of a file and the path within it, else the file itself."""
-    if folder := _site(file):
-        name = _below(file, folder)
+    if folder := _find_site(file):
+        name = _make_relative(file, folder)
         package = name.partition("/")[0].removesuffix(".py")
         return ("" if package in _find_local_packages(folder) else package), name
     for folder in {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")}:
         if file.startswith(folder + os.sep):
-            return STDLIB, _below(file, folder)
+            return STDLIB, _make_relative(file, folder)
     return "", file
 
 
-def _below(file: str, folder: str) -> str:
+def _make_relative(file: str, folder: str) -> str:
     return file[len(folder) + 1 :] if folder and file.startswith(folder + os.sep) else file
 
 
-def _site(file: str) -> str:
+def _find_site(file: str) -> str:
     """Return the folder of installed packages that contains a file, empty for none."""
     for mark in _SITES:
         head, sign, _ = file.rpartition(f"{os.sep}{mark}{os.sep}")

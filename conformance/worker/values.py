@@ -35,10 +35,10 @@ def flatten(tree: Any, root: str = "out", largest: int = LARGEST) -> tuple[dict[
         TypeError: If a leaf is neither an array nor a Python scalar, e.g. a leaked tracer.
     """
     paths, treedef = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is None)
-    _check_size(sum(_size(leaf) for _, leaf in paths), largest)
+    _check_size(sum(_measure_size(leaf) for _, leaf in paths), largest)
     leaves, chunks = [], []
     for path, leaf in paths:
-        head, data = _leaf(leaf, root + jax.tree_util.keystr(path))
+        head, data = _describe_leaf(leaf, root + jax.tree_util.keystr(path))
         leaves.append({**head, "path": root + jax.tree_util.keystr(path), "nbytes": len(data)})
         chunks.append(data)
     # Without the class name, which is no part of the structure.
@@ -63,7 +63,7 @@ def _check_size(size: int, largest: int) -> None:
         )
 
 
-def _size(leaf: Any) -> int:
+def _measure_size(leaf: Any) -> int:
     """Return the bytes of an array, 0 for other leaves."""
     if isinstance(leaf, jax.core.Tracer) or _is_key(leaf):
         return 0
@@ -74,21 +74,21 @@ def _is_key(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _leaf(leaf: Any, path: str) -> tuple[dict[str, Any], bytes]:
+def _describe_leaf(leaf: Any, path: str) -> tuple[dict[str, Any], bytes]:
     if isinstance(leaf, jax.core.Tracer):
         raise TypeError(f"{path} is a tracer, expected a concrete value: {leaf}")
     if isinstance(leaf, jax.Array):
-        return _jax_leaf(leaf)
+        return _describe_jax_leaf(leaf)
     if isinstance(leaf, (np.ndarray, np.generic)) and np.asarray(leaf).dtype != object:
-        return _head("numpy", leaf.dtype.name, leaf.shape), _bytes(np.asarray(leaf))
+        return _make_head("numpy", leaf.dtype.name, leaf.shape), _to_bytes(np.asarray(leaf))
     if isinstance(leaf, PYTHON_SCALARS):
-        return _head("python", type(leaf).__name__, ()), repr(leaf).encode(
+        return _make_head("python", type(leaf).__name__, ()), repr(leaf).encode(
             "utf-8", "backslashreplace"
         )
     raise TypeError(f"{path} is a {type(leaf).__name__}, expected an array or a Python scalar")
 
 
-def _head(kind: str, dtype: str, shape: tuple[int, ...], **more: Any) -> dict[str, Any]:
+def _make_head(kind: str, dtype: str, shape: tuple[int, ...], **more: Any) -> dict[str, Any]:
     return {
         "kind": kind,
         "dtype": dtype,
@@ -100,39 +100,41 @@ def _head(kind: str, dtype: str, shape: tuple[int, ...], **more: Any) -> dict[st
     }
 
 
-def _jax_leaf(leaf: Any) -> tuple[dict[str, Any], bytes]:
+def _describe_jax_leaf(leaf: Any) -> tuple[dict[str, Any], bytes]:
     is_key = _is_key(leaf)
     data = jax.random.key_data(leaf) if is_key else leaf
-    head = _head(
+    head = _make_head(
         "key" if is_key else "array",
         str(leaf.dtype) if is_key else leaf.dtype.name,
         leaf.shape,
         weak_type=bool(getattr(leaf.aval, "weak_type", False)),
         sharding=describe_sharding(leaf.sharding, leaf.shape),
-        memory_kind=_memory_kind(leaf),
+        memory_kind=_find_memory_kind(leaf),
     )
     if data.is_fully_addressable:
-        return head, _bytes(np.asarray(data))
+        return head, _to_bytes(np.asarray(data))
     # Of replicas on several devices the last entry counts: that of the device with the lowest id.
     tiles = {
-        _spans(shard.index, data.shape): shard.data
+        _list_spans(shard.index, data.shape): shard.data
         for shard in sorted(data.addressable_shards, key=lambda shard: -shard.device.id)
     }
     head["tiles"] = {"shape": list(data.shape), "at": sorted(tiles)}
-    return head, b"".join(_bytes(np.asarray(tiles[at])) for at in sorted(tiles))
+    return head, b"".join(_to_bytes(np.asarray(tiles[at])) for at in sorted(tiles))
 
 
-def _spans(index: tuple[slice | int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    return tuple(_span(piece, size) for piece, size in zip(index, shape, strict=True))
+def _list_spans(
+    index: tuple[slice | int, ...], shape: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    return tuple(_resolve_span(piece, size) for piece, size in zip(index, shape, strict=True))
 
 
-def _span(piece: slice | int, size: int) -> tuple[int, int]:
+def _resolve_span(piece: slice | int, size: int) -> tuple[int, int]:
     """Return the start and the stop of an index in one dimension."""
     # Up to 0.4.33 the mapped dimension of a result of pmap has an integer instead of a slice.
     return (piece, piece + 1) if isinstance(piece, int) else piece.indices(size)[:2]
 
 
-def _bytes(array: np.ndarray) -> bytes:
+def _to_bytes(array: np.ndarray) -> bytes:
     # A host may be big-endian, and values are compared by their bytes.
     return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).tobytes()
 
@@ -154,20 +156,20 @@ def describe_sharding(sharding: Any, shape: tuple[int, ...]) -> str:
     if len(tiles) == 1:
         device = tiles[0][0]
         return f"single@{device}" if device else "single"
-    texts = [_tile(index, shape) for _, index in tiles]
+    texts = [_describe_tile(index, shape) for _, index in tiles]
     if len(set(texts)) == 1:
         return f"replicated[{len(tiles)}]"
     return "tiles[" + " ".join(f"{d}={t}" for (d, _), t in zip(tiles, texts, strict=True)) + "]"
 
 
-def _tile(index: tuple[slice | int, ...], shape: tuple[int, ...]) -> str:
+def _describe_tile(index: tuple[slice | int, ...], shape: tuple[int, ...]) -> str:
     parts = []
-    for (start, stop), size in zip(_spans(index, shape), shape, strict=True):
+    for (start, stop), size in zip(_list_spans(index, shape), shape, strict=True):
         parts.append(":" if (start, stop) == (0, size) else f"{start}:{stop}")
     return ",".join(parts)
 
 
-def _memory_kind(leaf: Any) -> str:
+def _find_memory_kind(leaf: Any) -> str:
     kind = getattr(leaf.sharding, "memory_kind", None)
     device = next(iter(leaf.sharding.addressable_devices or leaf.sharding.device_set))
     # The default is named differently by releases: `unpinned_host` up to 0.7.0, then `device`.

@@ -58,7 +58,7 @@ def test_entries_depend_on_the_code_that_compares(
 ) -> None:
     """What is kept belongs to the code that made it."""
     key = pair.key
-    monkeypatch.setattr(diff_cache, "_code_hash", lambda: "other")
+    monkeypatch.setattr(diff_cache, "_hash_comparing_code", lambda: "other")
     assert pair.key != key
 
 

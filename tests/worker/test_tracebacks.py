@@ -26,7 +26,7 @@ def _forgets() -> Iterator[None]:
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] in {"mine", "theirs", "jax", "made"}:
             del sys.modules[name]
-    for cached in (tracebacks._owner, tracebacks._has_dists, tracebacks._find_local_packages):
+    for cached in (tracebacks._find_owner, tracebacks._has_dists, tracebacks._find_local_packages):
         cached.cache_clear()
 
 

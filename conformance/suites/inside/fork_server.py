@@ -73,7 +73,7 @@ class ForkServer(RequestLoop):
         gc.collect()
         gc.freeze()  # workers neither collect nor copy these objects
         try:
-            while self._turn():
+            while self._handle_events():
                 pass
         finally:
             self._supervisor.stop()

@@ -46,7 +46,7 @@ class SessionServer(RequestLoop):
         """Say hello, then serve requests until the orchestrator closes the channel."""
         self._send({"kind": "hello", "versions": find_versions()})
         try:
-            while self._turn():
+            while self._handle_events():
                 pass
             self._dismiss()
         finally:
@@ -63,7 +63,7 @@ class SessionServer(RequestLoop):
             child.close_input()
         end = time.monotonic() + SOON
         while self._supervisor.children and time.monotonic() < end:
-            self._turn(POLL)
+            self._handle_events(POLL)
 
     def _accept(self, request: dict[str, Any]) -> None:
         if not self._is_started:
