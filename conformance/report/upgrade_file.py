@@ -306,7 +306,7 @@ def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
             if case.untried
         ),
         flaky=list_asides(lambda case: case.flaky),
-        not_compared=list_asides(lambda case: case.refused),
+        not_compared=list_asides(lambda case: case.refusal),
         fails_alike=list_asides(describe_failure),
         left_out=tuple(SkippedCell(cell=e.cell, reason=e.reason) for e in upgraded.left_out),
         jobs=JobCounts(tried=upgraded.jobs, of=upgraded.every_job),

@@ -264,7 +264,7 @@ def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
         if compared.flaky:
             place = f"{compared.case.id} on {compared.axis.platform}"
             yield f"flaky: {place}: {sanitize(compared.flaky)}"
-    refused = (compared.refused for compared in upgraded.compared if compared.refused)
+    refused = (compared.refusal for compared in upgraded.compared if compared.refusal)
     yield from _render_reasons("not compared", upgraded.noun, refused)
     alike = filter(None, map(describe_failure, upgraded.whole))
     yield from _render_reasons("fails at both ends alike", upgraded.noun, alike)

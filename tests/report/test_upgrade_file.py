@@ -27,7 +27,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         .case("f/c", RAISED, RAISED, RAISED, RAISED)
     )
     flaky = ComparedCase(case=case("f/d"), axis=AXIS, flaky="0.6.0: attempts disagree")
-    refused = ComparedCase(case=case("f/e"), axis=AXIS, refused="0.5.3: needs 16 devices")
+    refused = ComparedCase(case=case("f/e"), axis=AXIS, refusal="0.5.3: needs 16 devices")
     left_out = (Exclusion(case="", cell="jax0.6.1-py311-cpu8", reason="no wheels"),)
     read = file_of(told(*tried.compared, flaky, refused, left_out=left_out))
     assert (read.from_, read.to) == ("0.5.3", "0.6.2")

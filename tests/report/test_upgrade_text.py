@@ -161,8 +161,8 @@ def test_what_could_not_be_said(tmp_path: Path) -> None:
     """Why, how often, and what it took."""
     upgraded = told(
         compared(tmp_path, "f/a", OK, OK, OK, OK),
-        ComparedCase(case=case("f/b"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
-        ComparedCase(case=case("f/c"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
+        ComparedCase(case=case("f/b"), axis=AXIS, refusal="0.5.3: unsupported: no such thing"),
+        ComparedCase(case=case("f/c"), axis=AXIS, refusal="0.5.3: unsupported: no such thing"),
         left_out=(Exclusion(case="", cell="jax0.6.1-py311-cpu8", reason="no wheels"),),
     )
     assert [*render_upgrade(upgraded)][-3:] == [

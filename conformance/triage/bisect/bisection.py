@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     Flaky = dict[int, Counter[PointState]]
 
 UNLIKELY: Final = 0.01
-"""The probability of a false good point that is low enough."""
+"""Acceptable probability of a false good point."""
 MOST: Final = 40
-"""Runs of one point; a failure in fewer than one run of nine would take more."""
+"""Maximum runs of a point; a failure in fewer than one run of nine would need more."""
 SLOW: Final = 5.0
-"""Seconds from which a trial is worth being made before it is known to be needed."""
+"""Seconds of a trial from which points are tried in advance, to save rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """Runs of the last good point, and how likely they are by chance.
+    """Runs of the last good point, and their probability by chance.
 
     Attributes:
-        runs: How often the point was tried, and was good each time.
-        rate: Share of the runs of the first bad point that were bad.
+        runs: Number of runs of the point, all of them good.
+        rate: Share of bad runs of the first bad point.
     """
 
     runs: int
@@ -50,7 +50,7 @@ class Resampling:
 
     @property
     def chance(self) -> float:
-        """Probability that a point which fails at that rate is good in all of these runs."""
+        """Probability that a point with that rate of failures is good in all runs."""
         return (1 - self.rate) ** self.runs
 
     @property
@@ -60,10 +60,10 @@ class Resampling:
 
 
 def compute_runs(rate: float) -> int:
-    """Return how many good runs make a false good point unlikely, at most `MOST`.
+    """Return the number of good runs that make a false good point unlikely, at most `MOST`.
 
     Args:
-        rate: Share of the runs of a bad point that are bad, above 0.
+        rate: Share of bad runs of a bad point, above 0.
     """
     if rate >= 1:
         return 1
@@ -76,7 +76,7 @@ def find_last_good(states: States, change: ChangePoint, *, reverse: bool) -> int
     Args:
         states: State of each point that was tried.
         change: The change.
-        reverse: Whether the good end is the last.
+        reverse: Whether the good end is the last point.
     """
     good = [number for number, state in states.items() if state.kind is PointKind.GOOD]
     if reverse:
@@ -90,10 +90,10 @@ class TimelineEntry:
 
     Attributes:
         first: Number of the first point.
-        last: Number of the last.
-        state: Their state.
-        summary: The same in words, as of the first of them that was tried.
-        tried: How many of them were tried; the others lie between two that do the same.
+        last: Number of the last point.
+        state: State of the points.
+        summary: State in words, of the first tried point.
+        tried: Number of tried points; the others are between two points in the same state.
     """
 
     first: int
@@ -109,15 +109,15 @@ class BisectAnswer(SearchAnswer[int]):
 
     Attributes:
         points: The points, in order.
-        labels: Their names.
-        reverse: Whether the good end is the newer one.
+        labels: Names of the points.
+        reverse: Whether the good end is the newer end.
         states: State of each point that was tried.
-        changes: All changes that were found, in order.
-        also: Changes by which the ends differ, where a point in between is worse.
+        changes: All changes, in order.
+        also: Changes by which the ends differ, if a point in between is worse.
         main: The change to the state of the bad end that is nearest to the good end.
-        resampled: How often the last good point was tried, if the first bad one is flaky.
+        resampled: Runs of the last good point, if the first bad point is flaky.
         versions: Versions of all packages before and after the main change.
-        swapped: Whether the ends changed sides: the one called good fails.
+        swapped: Whether the ends changed sides, because the end called good fails.
     """
 
     points: AxisCells
@@ -148,7 +148,7 @@ class BisectAnswer(SearchAnswer[int]):
 
     @property
     def others(self) -> list[int]:
-        """Points between the two that are neither."""
+        """Points between the last good and the first bad point that are neither."""
         first, last = sorted((self.last_good, self.first_bad))
         within = range(first + 1, last)
         return [n for n in within if n in self.states and self.states[n].kind is PointKind.OTHER]
@@ -166,7 +166,7 @@ class BisectAnswer(SearchAnswer[int]):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the two are neighbours, and did the same twice, or often enough."""
+        """Whether the last good and the first bad point are neighbours with reproducible states."""
         if self.others:
             return False
         return not self.flaky or (self.resampled is not None and self.resampled.is_enough)
@@ -199,7 +199,7 @@ class Bisection:
     Attributes:
         points: The cells along the axis, in order.
         trials: The trials of the points, by number.
-        endpoints: Finds the endpoints, and the predicate that separates them.
+        endpoints: Search for the endpoints, and for the predicate that separates them.
         width: Trials at the same time.
     """
 
@@ -213,7 +213,7 @@ class Bisection:
         """Search for every change.
 
         Raises:
-            EndpointsError: If no predicate separates the endpoints, or one cannot be compared.
+            EndpointsError: If no predicate separates the endpoints, or an end cannot be compared.
             UsageError: If the fact does not exist.
             InfrastructureError: If an end cannot be tried now, or the disk refuses.
         """
@@ -244,19 +244,21 @@ class Bisection:
             trials.decide(measured, sorted(trials.samples))
             return measured
         predicate = self.endpoints.find_predicate()
+        # All samples: a scan for the predicate may have tried more points than the ends.
         trials.decide(predicate, sorted(trials.samples))
         return self._replace_by_worse(predicate)
 
     def _replace_by_worse(self, predicate: RepeatedPredicate) -> RepeatedPredicate:
-        """Return the predicate of a point that fails between ends that do not.
+        """Return the predicate of a failure between the ends, if the ends themselves succeed.
 
         An error in between matters more than different outputs at both ends.
         """
         first = self._search(predicate)
         reverse, trials = self.endpoints.reverse, self.trials
         good = find_last_good(trials.states, first, reverse=reverse)
-        if self._is_asked or trials.record(good).outcome is not Outcome.OK:
+        if self._has_named_predicate or trials.record(good).outcome is not Outcome.OK:
             return predicate
+        # Only after the search: a point that fails between the ends is known only then.
         worse = self.endpoints.find_worse(good, first.before if reverse else first.after)
         if worse is None:
             return predicate
@@ -267,12 +269,12 @@ class Bisection:
         return worse
 
     @property
-    def _is_asked(self) -> bool:
+    def _has_named_predicate(self) -> bool:
         """Whether the options name the predicate."""
         return any(self.endpoints.options)
 
     def _search(self, predicate: PointPredicate) -> ChangePoint:
-        """Try points until every change is between neighbours; return the main one."""
+        """Try points until every change is between neighbours; return the main change."""
         slow = max(
             side.record.seconds.get("job", 0.0)
             for samples in self.trials.samples.values()
@@ -294,7 +296,8 @@ class Bisection:
             and any(n >= change.after if reverse else n <= change.before for n in good)
         ]
         main = found[-1] if reverse else found[0]
-        if reverse or self._is_asked or not self.trials.fails(changes[main].after):
+        # In a search for a fix, failures of any kind before it are the state to leave.
+        if reverse or self._has_named_predicate or not self.trials.fails(changes[main].after):
             return changes[main]
         # A target that works at the good end is bad from its first failure of any kind on, if
         # it does not work again before it fails as the bad end does.
@@ -311,27 +314,27 @@ class Bisection:
         return self.trials.states[point].kind is PointKind.OTHER and self.trials.fails(point)
 
     def _confirm(self, predicate: PointPredicate, main: ChangePoint) -> Flaky:
-        """Try both sides of the change once more; return the points that are good only at times.
+        """Try both sides of the change once more; return the points that are sometimes good.
 
         A point that is bad each time, in any way, is bad.
         """
         flaky = self.trials.confirm(predicate, main.before, main.after)
-        good_at_times = {}
+        sometimes_good = {}
         for point, seen in flaky.items():
             if any(state.kind is PointKind.GOOD for state in seen):
-                good_at_times[point] = seen
+                sometimes_good[point] = seen
             else:
                 self._note_bad(point, seen)
-        return good_at_times
+        return sometimes_good
 
     def _note_bad(self, point: int, seen: Counter[PointState]) -> None:
-        """Take a point for bad if it was seen to be bad."""
+        """Record a point as bad if any of its trials was bad."""
         bad = [state for state in seen if state.kind is PointKind.BAD]
         if bad:
             self.trials.states[point] = bad[-1]
 
     def _resample(self, predicate: RepeatedPredicate, flaky: Flaky) -> Resampling | None:
-        """Try the last good point so often that it is hardly good by chance.
+        """Try the last good point until it is unlikely to be good by chance.
 
         Each point that turns out to be bad moves the search towards the good end.
 
@@ -343,6 +346,7 @@ class Bisection:
             / seen.total()
             for seen in flaky.values()
         ]
+        # The lowest rate needs the most runs, so these are enough for both sides of the change.
         rate = min(filter(None, rates), default=0.0)
         if not rate:
             return None

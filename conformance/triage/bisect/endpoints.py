@@ -1,8 +1,8 @@
 """The endpoints of a bisection: two points of an axis that a predicate separates.
 
-The ends of an axis are the endpoints where a predicate separates them. Where none does, others
-are looked for: a report may name a point, an interface may be missing at the good end, and a target
-may fail only in between.
+The ends of an axis are the endpoints if a predicate separates them. Otherwise, the search looks for
+other endpoints: a report may name a point, the good end may lack an interface, and a target may
+fail only in between.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
 
 ENDING: Final = PredicateOptions(when="ending")
 MOST_SCANNED: Final = 64
-"""Points of an axis that is scanned unasked: all releases, but not the nightlies of a year."""
+"""Maximum length of an axis that is scanned without a request: all releases, but not a year of
+nightlies."""
 _LACKS: Final = re.compile(
     r"^AttributeError: module '[\w.]+' has no attribute|^ImportError: cannot import name"
     r"|^ModuleNotFoundError: "
 )
-"""Endings of a program that uses an interface which a release does not have."""
+"""Endings of a program that uses an interface which the release lacks."""
 _SAME, _DIFFERS, _DEVIATES = 0, 1, 2
 _SEVERITY: Final = {
     Outcome.RAISED: 3,
@@ -65,11 +66,11 @@ class EndpointSearch:
         last: Number of the last point.
         reverse: Whether the good endpoint has the higher number.
         options: The options that name the predicate.
-        scan: Whether all points are tried where the ends alone show no difference.
+        scan: Whether all points are tried if the ends alone show no difference.
         every: Whether all points are tried in any case.
-        repeat: Samples that make a point good.
+        repeat: Number of good samples that make a point good.
         seen_on: Number of the point that a report names, if any.
-        swapped: Whether the endpoints changed sides: the one called good fails.
+        swapped: Whether the endpoints changed sides, because the end called good fails.
     """
 
     trials: CellTrials[int]
@@ -121,20 +122,22 @@ class EndpointSearch:
         return predicate
 
     def find_worse(self, good: int, bad: int) -> RepeatedPredicate | None:
-        """Return the predicate of the worst point, None if it is no worse than the bad one."""
+        """Return the predicate of the worst point, None if it is no worse than the bad point."""
         worst = self._find_worst(good)
+        # Equal severity keeps the bad end, which the user named.
         if worst is None or self._rank_severity(worst, good) <= self._rank_severity(bad, good):
             return None
         return self._choose(good, worst)
 
     def _find_installable_ends(self) -> tuple[int, int]:
-        """Return the outermost points that can be tried, where an end has no environment."""
+        """Return the outermost points that have an environment."""
         good, bad = self.ends
         if self.scan:
             if self._is_refused(good) and not self._is_refused(bad):
                 good = self._find_nearest(bad, good, self._is_refused)
             elif self._is_refused(bad) and not self._is_refused(good):
                 bad = self._find_nearest(good, bad, self._is_refused)
+        # With a single installable point there is no search: the error about the ends says why.
         return self.ends if good == bad else (good, bad)
 
     def _is_refused(self, point: int) -> bool:
@@ -144,7 +147,7 @@ class EndpointSearch:
         return record.outcome is Outcome.UNSUPPORTED and error == str(Outcome.UNSUPPORTED)
 
     def _find_nearest(self, known: int, far: int, is_refused: Callable[[int], bool]) -> int:
-        """Return the point nearest to a far one, seen from a known one, that is not refused."""
+        """Return the point nearest to `far` that is not refused, by bisection from `known`."""
         while abs(known - far) > 1:
             middle = (known + far) // 2
             if middle not in self.trials.samples:
@@ -179,10 +182,10 @@ class EndpointSearch:
         return None
 
     def _choose_by_reported_failure(self, seen: int, bad: int) -> RepeatedPredicate | None:
-        """Return the predicate of a reported failure, where the good end fails, too.
+        """Return the predicate of a reported failure, if the good end fails, too.
 
         Returns:
-            None where the bad end fails alike, which is then searched, or nothing works.
+            None if the bad end fails in the same way and is searched instead, or nothing works.
         """
         endings = (format_ending(self.trials.record(point)) for point in (seen, bad))
         may_scan = self.scan and self._is_short
@@ -192,18 +195,19 @@ class EndpointSearch:
         if not (works := self._find_working()):
             return None
         before = [n for n in works if (n < seen) is not self.reverse]
+        # The target works only after the reported point: the question is when it was fixed.
         if not before:
             self._swap()
         return self._choose_by_ending(min(before or works, key=lambda n: abs(n - seen)), seen)
 
     def _choose_by_interface(self, good: int, bad: int) -> RepeatedPredicate | None:
-        """Return the predicate from the first point that has the interface the good end lacks.
+        """Return the predicate from the first point with an interface that the good end lacks.
 
-        A missing interface is no evidence of the behaviour at the bad end. Where that first point
-        and the bad end do the same, all points are tried, as between ends that are alike.
+        A missing interface is no evidence of the behaviour at the bad end. If that first point and
+        the bad end behave in the same way, all points are tried.
 
         Returns:
-            None if the good end fails for another reason, or all points that have it do the same.
+            None if the good end fails for another reason, or all points with the interface agree.
         """
 
         def lacks(point: int) -> bool:
@@ -212,6 +216,7 @@ class EndpointSearch:
         if not (self.scan and lacks(good)):
             return None
         first = self._find_nearest(bad, good, lacks)
+        # A point that has the interface and fails is no evidence of good behaviour.
         if first == bad or self.trials.record(first).outcome is not Outcome.OK:
             return None
         try:
@@ -225,7 +230,7 @@ class EndpointSearch:
         return None
 
     def _is_fix(self, good: int, bad: int) -> bool:
-        """Say whether the end called good fails and the one called bad does not."""
+        """Say whether the end called good fails and the end called bad succeeds."""
         before, after = self.trials.record(good), self.trials.record(bad)
         if before.outcome in SILENT or after.outcome is not Outcome.OK:
             return False
@@ -263,14 +268,14 @@ class EndpointSearch:
 
     @property
     def _is_short(self) -> bool:
-        """Whether all points may be tried unasked."""
+        """Whether all points may be tried without a request."""
         return self.last < MOST_SCANNED
 
     def _try_all(self) -> None:
         """Scan the axis: try every point that was not tried."""
-        left = [n for n in range(self.last + 1) if n not in self.trials.samples]
-        self.trials.announced.update(left)
-        self.trials.try_points(left)
+        untried = [n for n in range(self.last + 1) if n not in self.trials.samples]
+        self.trials.announced.update(untried)
+        self.trials.try_points(untried)
 
     def _find_working(self) -> list[int]:
         """Return the points at which the target works."""
@@ -280,12 +285,13 @@ class EndpointSearch:
         return self.trials.record(bad).outcome is not Outcome.OK and not self._find_working()
 
     def _find_ends_within(self, good: int, bad: int, error: EndpointsError) -> tuple[int, int]:
-        """Return a good and a bad point of a scan, where both ends are alike or both fail.
+        """Return a good and a bad point of a scan, if both ends are alike or both fail.
 
         Raises:
             EndpointsError: If all points are alike, or the target works nowhere.
         """
         if self.trials.record(bad).outcome is not Outcome.OK:
+            # The working point nearest to the bad end bounds the change best.
             if works := self._find_working():
                 return min(works, key=lambda n: abs(n - bad)), bad
         elif (worst := self._find_worst(good)) is not None:
@@ -297,9 +303,9 @@ class EndpointSearch:
         raise type(error)(f"{error}; all {count} were tried, and none differs more: {endings}")
 
     def _find_worst(self, good: int) -> int | None:
-        """Return the worst point, of several the nearest to the good one; None if all are alike.
+        """Return the worst point, the nearest to the good point if several are; None if all agree.
 
-        A point that lacks an interface, on the far side of the good one, is no worse than that.
+        Points beyond the good point are ignored: they may lack an interface.
         """
         beyond = range(good + 1, self.last + 1) if self.reverse else range(good)
         ranks = {n: self._rank_severity(n, good) for n in self.trials.samples if n not in beyond}
@@ -309,7 +315,7 @@ class EndpointSearch:
         return min((n for n in ranks if ranks[n] == top), key=lambda n: abs(n - good))
 
     def _rank_severity(self, point: int, good: int) -> int:
-        """Return how bad a point is: a crash is worse than an error, an error than a value."""
+        """Return the severity of a point: a crash is worse than an error, an error than a value."""
         record, before = self.trials.record(point), self.trials.record(good)
         if record.outcome in SILENT or not self._differs(good, point):
             return _SAME

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from conformance.triage.bisect.bisection import BisectAnswer
 
 WIDTH: Final = 10
-"""Least width of a label."""
+"""Minimum width of a label."""
 PACKAGES: Final = 8
-"""Packages of a release date that are named."""
+"""Maximum number of packages in a line."""
 
 
 def format_step(step: SearchStep[int], label: str, width: int = 0) -> str:
@@ -37,7 +37,7 @@ def format_step(step: SearchStep[int], label: str, width: int = 0) -> str:
 
     Args:
         step: The step.
-        label: The name of its point.
+        label: Name of the point.
         width: Length of the longest label.
     """
     verdict = "" if step.state is None else str(step.state.kind)
@@ -49,7 +49,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
 
     Args:
         answer: The answer.
-        find: `bad` for the first bad point, `fix` for the first good one.
+        find: `bad` for the first bad point, `fix` for the first good point.
         axis: The name of the axis, e.g. `jax`.
     """
     good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
@@ -64,6 +64,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
     else:
         yield f"first bad: {axis} {bad}, last good: {good} {about}"
     end = answer.good_end
+    # A good end that fails was compared by its failure, which the user must not take for success.
     if answer.states[end].kind is PointKind.GOOD and answer.fails(end):
         nowhere = ", and no point works" if answer.works_nowhere else ""
         yield f"the good end fails, too{nowhere}: it ends with {answer.summary(end)}"
@@ -80,6 +81,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
     yield from _render_timeline(answer)
     yield from _render_packages(answer, axis)
     yield from _render_borrowed(answer)
+    # Confirmations are not counted: the number is the cost of the search.
     probes = sum(len(step.samples) for step in answer.steps if not step.again)
     logged = sum(step.replayed for step in answer.steps if not step.again)
     log = f", {logged} from the log (--fresh ignores it)" if logged else ""
@@ -88,7 +90,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
 
 
 def _describe_bad(answer: BisectAnswer) -> str:
-    """Return the behaviour of bad points, that of the first one first."""
+    """Return the behaviour of bad points, that of the first bad point first."""
     state = answer.states[answer.first_bad]
     if answer.predicate.name == "exit":
         return f"ends with {answer.summary(answer.first_bad)}"
@@ -98,7 +100,7 @@ def _describe_bad(answer: BisectAnswer) -> str:
 
 
 def _find_good_again(answer: BisectAnswer) -> int | None:
-    """Return the first good point after the bad ones, None if it stays bad or is a fix."""
+    """Return the first good point after the bad points, None if there is none, or for a fix."""
     if answer.reverse:
         return None
     good = (n for n in sorted(answer.states) if n > answer.first_bad)
@@ -165,6 +167,7 @@ def _render_borrowed(answer: BisectAnswer) -> Iterator[str]:
     """Yield the nightlies with a jaxlib of another date."""
     for point in sorted(answer.states):
         jax, jaxlib = (answer.points[point].versions.get(name) for name in ("jax", "jaxlib"))
+        # Nightlies of jax and jaxlib are built apart, and one of them may be missing on a day.
         if jax and jaxlib and is_nightly(jax) and jaxlib != jax:
             yield f"{jax} went with jaxlib {jaxlib}: no run of that night exists"
 

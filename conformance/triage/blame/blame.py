@@ -1,4 +1,4 @@
-"""Blame: both environments, the predicate that separates them, mixtures, and a confirmation."""
+"""Blame: the search for the packages that make a difference between two environments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MovedUnits = frozenset[Unit]
 """The units of a mixture that have the versions of the new environment."""
 NONE: Final[MovedUnits] = frozenset()
-"""Nothing is moved."""
+"""The mixture without moved units: the old environment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,9 @@ class BlameAnswer(SearchAnswer[MovedUnits]):
 
     Attributes:
         mixtures: The mixtures of both environments.
-        guilty: Minimal sets of units, each enough by itself.
-        without_culprits: The result with everything moved but the culprits and their dependents.
-        reverse: Whether the old environment is the bad one to the predicate.
+        guilty: Disjoint minimal sets of units, each of which is enough.
+        without_culprits: The result with all units moved except culprits and their dependents.
+        reverse: Whether the old environment is bad by the predicate.
     """
 
     mixtures: Mixtures
@@ -65,7 +65,7 @@ class BlameAnswer(SearchAnswer[MovedUnits]):
 
 
 class StandInError(ConformanceError):
-    """An environment behaves differently from the one that it replaces."""
+    """An environment that behaves differently from the original it replaces."""
 
     exit_code = ExitCode.UNEXPECTED
 
@@ -89,16 +89,17 @@ class Blame:
         return frozenset(self.mixtures.units.order)
 
     def run(self) -> BlameAnswer:
-        """Search.
+        """Search for the culprits, and confirm them.
 
         Raises:
             UsageError: If the fact does not exist.
             EndpointsError: If no predicate separates the ends, or an end cannot be compared.
-            OtherwiseError: If an end behaves differently from the environment that it replaces.
+            StandInError: If an end behaves differently from the environment that it replaces.
             InfrastructureError: If something cannot be tried now, or the disk refuses.
         """
         predicate = self._find_predicate()
         self.trials.decide(predicate, (NONE, self._all))
+        # Before the search: a stand-in that behaves differently makes every mixture meaningless.
         self._check_originals(predicate)
 
         def test(units: tuple[Unit, ...]) -> SetResult:
@@ -106,8 +107,11 @@ class Blame:
             state = self.trials.decide(predicate, [moved])[moved]
             return classify_set(state, enough=PointKind.BAD)
 
+        # The predicate separates the ends, so the new environment needs no trial.
         known = {self._all: SetResult.ENOUGH}
         guilty, remainder = minimize_all(SetTest(self.mixtures.units, test, known))
+        # Both sides of the answer are confirmed: the culprits moved, and a mixture without a
+        # culprit.
         sides = self._find_good_mixture(guilty[0]), guilty[0].units
         return BlameAnswer(
             predicate=predicate, steps=self.trials.steps, mixtures=self.mixtures, guilty=guilty,
@@ -119,7 +123,7 @@ class Blame:
     def _find_predicate(self) -> PointPredicate:
         """Try both ends, and return the predicate that separates them.
 
-        Either end may be the right one: both are tried as the good one.
+        Either end may be good: both directions are tried.
         """
         trials = self.trials
         if trials.metric is not None:

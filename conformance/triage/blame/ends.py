@@ -1,4 +1,4 @@
-"""Both ends, made fit to be mixed: one platform, one Python, packages from an index."""
+"""Ends of a blame that can be mixed: one platform, one Python, packages from an index."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
 """Attributes that both ends must have in common, since they are no packages."""
 INSTALLERS: Final = frozenset({"pip", "setuptools", "uv", "wheel"})
-"""Packages of an environment that only made it."""
+"""Packages that only installed an environment, and are no part of its behaviour."""
 _NO_CUT_OFF: Final = "2999-01-01T00:00:00Z"
 _CACHE = "__pycache__"
 
@@ -59,6 +59,7 @@ def unify_pythons(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, 
             )
     if before.python == after.python:
         return before, after
+    # The newer end's Python first: users are about to use it.
     for python in dict.fromkeys((after.python, before.python, *PYTHONS)):
         if all(_admits_python(cell, python, releases) for cell in (before, after)):
             return replace(before, python=python), replace(after, python=python)
@@ -89,13 +90,13 @@ def make_ends(
         cells: The old and the new cell.
         releases: Known releases.
         prepare: Looks up locks.
-        locks: Receives the locks of the environments that the ends stand for, by cell id.
+        locks: Receives the locks of the environments that the ends replace, by cell id.
         cache: Cache folder.
         wanted: Requirements of the cells in addition to their own packages.
 
     Raises:
-        UsageError: If they differ in more than packages, or one cannot be installed.
-        InfrastructureError: If one cannot be installed now.
+        UsageError: If they differ in more than packages, or an end cannot be installed.
+        InfrastructureError: If an end cannot be installed now.
     """
 
     def end(cell: Cell, same: Cell) -> BlameEnd:
@@ -138,11 +139,11 @@ def _check_usable(planned: PlannedCell) -> PlannedCell:
 def make_end(
     planned: PlannedCell, lock: Lock, cache: Path, original: Original | None = None
 ) -> BlameEnd:
-    """Return an end, its environment made if it is not there.
+    """Return an end, with its environment created if it is missing.
 
     Args:
-        planned: Its cell.
-        lock: Its lock.
+        planned: The cell.
+        lock: Lock of the cell.
         cache: Cache folder.
         original: The environment that it replaces.
 
@@ -165,20 +166,20 @@ def provide(
     cache: Path,
     wanted: tuple[str, ...] = (),
 ) -> PlannedCell:
-    """Make the environment of a mixture, if it is missing; both ends lend their bytecode.
+    """Create the environment of a mixture if it is missing, with the bytecode of both ends.
 
     Args:
         planned: The mixture.
-        lock: Its lock.
+        lock: Lock of the mixture.
         ends: Both ends.
         cache: Cache folder.
         wanted: Requirements in addition, resolved with its own packages.
 
     Returns:
-        The mixture with the requirements. One that excludes them is not made.
+        The mixture with the requirements. A mixture that excludes them is not created.
 
     Raises:
-        InfrastructureError: If it cannot be made.
+        InfrastructureError: If the environment cannot be created.
     """
     planned = (
         plan_cell_with(planned.cell, lock, wanted, cache, planned.passed) if wanted else planned
@@ -195,12 +196,12 @@ def provide(
 def make_stand_in(
     planned: PlannedCell, interpreter: Path, lock: Lock, cache: Path, wanted: tuple[str, ...]
 ) -> tuple[PlannedCell, Lock, Original]:
-    """Return a cell that has the packages of an environment that must not be touched.
+    """Return a cell with the packages of an environment that must not be modified.
 
     Args:
         planned: The environment, a `path:` cell.
-        interpreter: Its Python.
-        lock: The packages that are installed there.
+        interpreter: Python of the environment.
+        lock: Packages that are installed in the environment.
         cache: Cache folder.
         wanted: Requirements in addition.
 
@@ -242,8 +243,8 @@ def make_stand_in(
         stand_in=f"a new environment with the same versions{remark},",
         other="what makes the difference is no version of a package",
     )
-    standing = plan_cell_with(made, found, wanted, cache, planned.passed)
-    return _check_usable(standing), found, original
+    stand_in = plan_cell_with(made, found, wanted, cache, planned.passed)
+    return _check_usable(stand_in), found, original
 
 
 def add_requirements(
@@ -272,6 +273,7 @@ def add_requirements(
     layers = [_lock_overlay(end.planned, end.lock, wanted, cache) for end in ends]
     if layers[0].versions == layers[1].versions:
         return ends, wanted
+    # Wheels and folders of the user have one version, so they cannot be part of a mixture.
     left = tuple(text for text in wanted if Requirement(text).url)
 
     def extend(planned: PlannedCell, lock: Lock, layer: OverlayLock) -> tuple[PlannedCell, Lock]:
@@ -307,13 +309,13 @@ def _lock_overlay(
 
 
 def lend_bytecode(lender: Path, borrower: Path) -> None:
-    """Link the compiled modules of an environment into another, where the source is the same file.
+    """Link compiled modules of an environment into another, if their source is the same file.
 
-    Python replaces a compiled module as a whole, and so changes none that is linked.
+    Python replaces a compiled module instead of changing it, so linked modules stay intact.
 
     Args:
-        lender: Folder of the environment that has them.
-        borrower: Folder of the other one.
+        lender: Folder of the environment with compiled modules.
+        borrower: Folder of the other environment.
     """
     for folder in lender.glob("lib/python*/site-packages"):
         for place, _, files in os.walk(folder):
@@ -325,6 +327,7 @@ def lend_bytecode(lender: Path, borrower: Path) -> None:
 def _link_bytecode(here: Path, files: list[str], there: Path) -> None:
     """Link the compiled modules of a folder; Python compiles the others on import."""
     for file in files:
+        # A compiled module is named `NAME.cpython-311.pyc`.
         source = f"{file.partition('.')[0]}.py"
         with contextlib.suppress(OSError):
             if (here / source).samefile(there / source):

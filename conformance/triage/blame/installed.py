@@ -1,4 +1,4 @@
-"""The packages that are installed in an environment, and their requirements of each other."""
+"""The packages of an environment, and their requirements on each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _FROM_ELSEWHERE: Final = "direct_url.json"
-"""The file that records the origin of a package that is from no index (PEP 610)."""
+"""The file that records the origin of a package that is not from an index (PEP 610)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Installed:
 
     Attributes:
         requires: The requirements of each package, of all extras, by normalised name.
-        modules: The packages that a top-level module is of, by its name.
+        modules: Packages that provide a top-level module, by name of the module.
         local: Packages that came from no index: from a folder, a file, a repository.
     """
 
@@ -44,7 +44,7 @@ def read_installed(python: Path) -> Installed:
     """Return the packages of a provisioned environment.
 
     Args:
-        python: Its interpreter.
+        python: Interpreter of the environment.
     """
     folders = python.parent.parent.glob("lib/python*/site-packages")
     requires: dict[str, tuple[Requirement, ...]] = {}
@@ -78,6 +78,7 @@ def _parse_requirements(texts: Iterable[str]) -> Iterator[Requirement]:
 
 def _list_modules(found: Distribution) -> set[str]:
     """Return the top-level modules of a package."""
+    # By files, since few packages have the optional top_level.txt.
     parts = (file.parts[0] for file in found.files or () if file.suffix in {".py", ".so"})
     return {part.partition(".")[0] for part in parts if part != ".."}
 
@@ -85,7 +86,7 @@ def _list_modules(found: Distribution) -> set[str]:
 def find_wants(installed: Installed, lock: Lock) -> Wants:
     """Return the requirements of each package that its environment meets.
 
-    Requirements that are not met there either, e.g. on left-out packages, are ignored.
+    Requirements that the environment does not meet, e.g. on left-out packages, are ignored.
 
     Args:
         installed: The installed packages.
@@ -116,6 +117,7 @@ def _find_requirements(
 ) -> Iterator[Requirement]:
     """Yield the requirements of a package, with those of its wanted extras."""
     minor = ".".join(python.split(".")[:2])
+    # The markers are those of the cell's Python, not of the Python that runs this program.
     world = {"python_version": minor, "python_full_version": f"{minor}.0"}
     for requirement in installed.requires.get(name, ()):
         # A marker without an extra must hold as well.
@@ -134,32 +136,33 @@ def is_met(requirement: Requirement, versions: Mapping[str, str]) -> bool:
         versions: Version by package.
     """
     version = versions.get(requirement.name)
+    # Nightlies are prereleases, which a specifier excludes by default.
     return version is not None and requirement.specifier.contains(version, prereleases=True)
 
 
 def find_closure(names: Iterable[str], needs: Callable[[str], Iterable[str]]) -> set[str]:
-    """Return packages together with those that they need, directly or not.
+    """Return packages with their direct and indirect requirements.
 
     Args:
         names: The packages.
-        needs: Returns the packages that a package needs directly.
+        needs: Function that returns the direct requirements of a package.
     """
     found: set[str] = set()
-    left = list(names)
-    while left:
-        if (name := left.pop()) not in found:
+    pending = list(names)
+    while pending:
+        if (name := pending.pop()) not in found:
             found.add(name)
-            left += needs(name)
+            pending += needs(name)
     return found
 
 
 def list_needed(name: str, *environments: Wants) -> list[str]:
-    """Return the packages that a package asks for in any of some environments."""
+    """Return the packages that a package requires in any of some environments."""
     return [wanted.name for wants in environments for wanted in wants.get(name, ())]
 
 
 def count_users(wants: Wants) -> dict[str, int]:
-    """Return how many packages ask for each one, directly or not."""
+    """Return the number of direct and indirect users of each package."""
     counts: dict[str, int] = defaultdict(int)
     for name in wants:
         for used in find_closure([name], lambda user: list_needed(user, wants)) - {name}:

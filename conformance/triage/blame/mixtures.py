@@ -1,7 +1,7 @@
-"""Mixtures of two environments: the versions of one, and of some packages those of the other.
+"""Mixtures of two environments: one environment, with some packages of the other.
 
-Their locks are put together from those of both ends, so that nothing is resolved again, and every
-package has the version and the hashes of one of them.
+The lock of a mixture is composed of the locks of both ends. So nothing is resolved again, and each
+package has the version and the hashes of one end.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _DIGITS: Final = 10
 Unit = tuple[str, ...]
 """Packages that can only be moved together, by name."""
 OWN: Final = {"conformance", "__future__", *STANDARD_LIBRARY}
-"""Modules that are of no package."""
+"""Modules that no package of a mixture provides."""
 ALWAYS: Final = ("jax", "numpy")
-"""Packages that every target is about."""
+"""Packages that every target depends on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedCell(Cell):
-    """A cell whose packages only a lock defines.
+    """A cell whose packages are defined only by a lock.
 
     Attributes:
-        mixture: Digest of its packages, a part of its id.
+        mixture: Digest of the packages, a part of the cell's id.
     """
 
     mixture: str
@@ -68,7 +68,7 @@ class Original:
     Attributes:
         planned: The environment.
         stand_in: The name of the end, in a sentence.
-        other: The culprit if both do not behave alike, in a sentence.
+        other: The culprit if both behave differently, in a sentence.
     """
 
     planned: PlannedCell
@@ -81,11 +81,11 @@ class BlameEnd:
     """One end of a blame: an environment with its lock.
 
     Attributes:
-        planned: Its cell.
-        lock: Its lock.
-        installed: The packages that are installed there.
-        original: The environment that it replaces, if there is one.
-        wants: The requirements of its packages that are met there.
+        planned: Cell of the environment.
+        lock: Lock of the cell.
+        installed: The packages that are installed in the environment.
+        original: The environment that the end replaces, if any.
+        wants: The requirements of the packages that the environment meets.
     """
 
     planned: PlannedCell
@@ -95,23 +95,23 @@ class BlameEnd:
     wants: Wants = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find the requirements that its packages have on each other."""
+        """Find the requirements of the packages on each other."""
         object.__setattr__(self, "wants", find_wants(self.installed, self.lock))
 
 
 @dataclass(slots=True, kw_only=True)
 class Mixtures:
-    """The mixtures of two environments, each made when it is first tried.
+    """The mixtures of two environments, each created when it is first tried.
 
     Attributes:
-        ends: The old environment, and the new one.
-        suspects: The likely culprits, empty if they are not known.
+        ends: The old and the new environment.
+        suspects: The likely culprits, empty if unknown.
         locks: Receives the lock of each mixture, by cell id.
-        provide: Makes the environment of a mixture, if there is none yet, and returns the mixture
-            with the packages that it has in addition.
+        provide: Function that creates the environment of a mixture if it is missing, and returns
+            the mixture with its additional packages.
         packages: The packages whose version differs, by name.
-        reasons: The packages that must be moved for one to be, each with the reason.
-        units: The packages as they can be moved.
+        reasons: The packages that must be moved before a package can be, each with the reason.
+        units: Packages that can only be moved together, in order.
     """
 
     ends: tuple[BlameEnd, BlameEnd]
@@ -124,7 +124,7 @@ class Mixtures:
     _cells: dict[frozenset[Unit], PlannedCell] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find the packages that differ, and how they can be moved.
+        """Find the packages that differ, and the units in which they can be moved.
 
         Raises:
             UsageError: If no package differs.
@@ -142,6 +142,7 @@ class Mixtures:
             suspects=self.suspects,
             users=count_users(after.wants),
         )
+        # The ends exist already, so no environment is created for them.
         self._cells = {frozenset(): before.planned, frozenset(self.units.order): after.planned}
         self.locks |= {end.planned.cell.id: end.lock for end in self.ends}
 
@@ -152,8 +153,8 @@ class Mixtures:
             moved: The units with the versions of the new environment.
 
         Raises:
-            InfrastructureError: If it cannot be made now. A mixture whose packages do not work
-                together is made all the same.
+            InfrastructureError: If it cannot be created now. A mixture whose packages do not work
+                together can be created.
         """
         if moved not in self._cells:
             names = {name for unit in moved for name in unit}
@@ -167,11 +168,11 @@ class Mixtures:
 
 
 def find_needs(before: BlameEnd, after: BlameEnd) -> dict[str, dict[str, str]]:
-    """Return which packages must be moved for one to be, each with the reason.
+    """Return the packages that must be moved before a package can be, each with the reason.
 
     Args:
         before: The old environment.
-        after: The new one.
+        after: The new environment.
     """
     old, new = before.lock.pins, after.lock.pins
     names = {move.package for move in find_package_moves(old, new)}
@@ -199,8 +200,8 @@ def mix(before: BlameEnd, after: BlameEnd, moved: Collection[str]) -> tuple[Plan
 
     Args:
         before: The old environment.
-        after: The new one; both are of one Python and one platform.
-        moved: The packages that have its versions.
+        after: The new environment, on the same Python and platform.
+        moved: The packages that have the versions of the new environment.
     """
     chosen = (after, moved), (before, {*before.lock.pins, *after.lock.pins} - set(moved))
     entries: dict[str, str] = {}
@@ -210,9 +211,11 @@ def mix(before: BlameEnd, after: BlameEnd, moved: Collection[str]) -> tuple[Plan
         entries |= {name: end.lock.entries[name] for name in names if name in end.lock.entries}
         nightly |= set(names) & set(end.lock.nightlies)
     body = "".join(entries[name] for name in sorted(entries))
+    # The cell of a mixture is that of its release of jax.
     base = (after if "jax" in moved else before).planned
     cell = make_mixed_cell(base, body)
     hosts = before.lock.headers.get("hosts", "").split()
+    # Wheels must exist for a host at both ends.
     both = [host for host in hosts if host in after.lock.headers.get("hosts", "").split()]
     index = after.lock.nightly_index or before.lock.nightly_index
     lock = make_lock(cell, body, both, nightlies=nightly, index=index)
@@ -231,7 +234,7 @@ def make_lock(
 
     Args:
         cell: The cell.
-        body: Its packages, as a lock spells them.
+        body: Packages of the cell, in the syntax of a lock.
         hosts: Hosts that the packages have wheels for.
         nightlies: Packages that are nightlies.
         index: Index of the nightlies.
@@ -245,11 +248,11 @@ def make_lock(
 
 
 def make_mixed_cell(base: PlannedCell, packages: str) -> MixedCell:
-    """Return a cell with packages of its own, and all else of a cell.
+    """Return a copy of a cell with other packages.
 
     Args:
         base: The cell.
-        packages: The packages, as a lock spells them.
+        packages: The packages, in the syntax of a lock.
     """
     # The same packages on another Python are another environment.
     digest = hashlib.sha256(f"{base.cell.python}\n{packages}".encode()).hexdigest()[:_DIGITS]
@@ -268,17 +271,19 @@ def make_units(
 ) -> Units[Unit]:
     """Return the units of some packages.
 
-    Each group of them ends with a suspect, except the last one maybe.
+    Each group of them ends with a suspect, except possibly the last group.
 
     Args:
         packages: The packages that differ.
-        needs: The packages that must be moved with or before each one, by its name.
+        needs: The packages that must be moved with or before a package, by name of the package.
         suspects: The likely culprits: they come first, one by one.
-        users: How many packages use each one; those used by few come first. A new package
-            excludes the old ones that it does not work with, an old one knows no new ones.
+        users: Number of users of each package; packages with few users come first. A new package
+            excludes the old packages that it does not work with; an old package cannot exclude
+            new packages.
     """
     reach = {name: find_closure([name], lambda user: needs.get(user, ())) for name in packages}
     unit_of = {
+        # A cycle of needs, e.g. of jax and jaxlib, can only be moved as a whole: one unit.
         name: tuple(sorted({name, *(other for other in reach[name] if name in reach[other])}))
         for name in packages
     }
@@ -305,16 +310,16 @@ def make_units(
 
 
 def _group_units(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...]:
-    """Return stretches of an order, each with a chosen unit at its end, but maybe the last."""
+    """Return consecutive groups of an order, each but possibly the last ending in a chosen unit."""
     ends = (number for number, unit in enumerate(order, start=1) if unit in chosen)
     return tuple(tuple(order[a:b]) for a, b in pairwise((0, *ends, len(order))) if a < b)
 
 
 def find_suspects(sources: Iterable[str], ends: tuple[BlameEnd, BlameEnd]) -> set[str]:
-    """Return the packages that a target can import, directly or not; empty if that is not known.
+    """Return the packages that a target can import, directly or indirectly; empty if unknown.
 
     Args:
-        sources: Its Python text, and that of every file in its folder that it may import.
+        sources: Python text of the target, and of every file that it may import.
         ends: Both environments.
     """
     names: set[str] = set()

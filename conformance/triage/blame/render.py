@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from conformance.triage.blame.mixtures import Unit
 
 NAMED: Final = 4
-"""Packages and mixtures that are named of many."""
+"""Maximum number of packages or mixtures in a line."""
 _LIKE: Final = {PointKind.GOOD: "before", PointKind.BAD: "after"}
-"""The environment that a mixture is like."""
+"""The environment that a mixture behaves like."""
 
 
 def _format_verdict(state: PointState | None) -> str:
@@ -43,7 +43,7 @@ def format_step(step: SearchStep[MovedUnits], packages: int) -> str:
 
     Args:
         step: The step.
-        packages: How many packages differ.
+        packages: Number of packages that differ.
     """
     moved = _format_moved(step.point, packages)
     return f"{_format_verdict(step.state):<8} {moved}: {step.summary}{describe_origin(step)}"
@@ -86,7 +86,7 @@ def render_answer(answer: BlameAnswer) -> Iterator[str]:
 
 
 def list_doubts(answer: BlameAnswer) -> Iterator[str]:
-    """Yield the doubts about an answer: packages that are not told apart, flaky mixtures."""
+    """Yield the doubts about an answer: inseparable packages, flaky mixtures."""
     for guilty in answer.guilty:
         yield from _render_unresolved_units(guilty)
     yield from _list_flaky(answer)
@@ -97,7 +97,7 @@ def _format_moves(moved: Iterable[PackageMove]) -> str:
 
 
 def _render_needed(answer: BlameAnswer, guilty: MinimalSet[Unit]) -> Iterator[str]:
-    """Yield the packages without which culprits cannot be moved; and those not told apart."""
+    """Yield the packages that culprits need, and culprits that cannot be distinguished."""
     if guilty.needed:
         reasons = _list_reasons(answer, [name for unit in guilty.culprits for name in unit])
         named = _format_moves(answer.list_packages(guilty.needed))
@@ -120,6 +120,7 @@ def _list_reasons(answer: BlameAnswer, names: Collection[str]) -> list[str]:
 def _render_held(answer: BlameAnswer) -> Iterator[str]:
     """Yield the result without the culprits."""
     culprits = [unit for guilty in answer.guilty for unit in guilty.culprits]
+    # A package that the old environment lacks cannot be pinned to its old version.
     moved = [move for move in answer.list_packages(culprits) if move.before != ABSENT]
     pins = ", ".join(f"{move.package}=={move.before}" for move in moved)
     names = _list_names(answer.mixtures.units.add_dependents(culprits) - set(culprits))
@@ -142,11 +143,12 @@ def _find_unresolved(answer: BlameAnswer) -> list[SearchStep[MovedUnits]]:
 
 
 def _render_unresolved(answer: BlameAnswer) -> Iterator[str]:
-    """Yield the mixtures that say nothing, each with the reason; of many the first."""
+    """Yield the mixtures without a result, each with the reason; only the first of many."""
     steps = _find_unresolved(answer)
     for step in steps[:NAMED]:
         moved = _format_moved(step.point, len(answer.mixtures.packages))
         yield f"says nothing: {moved}: {step.summary}"
+    # Packages that do not work together can make most mixtures fail.
     if len(steps) > NAMED:
         yield f"says nothing: {len(steps) - NAMED} mixtures more, see above"
 

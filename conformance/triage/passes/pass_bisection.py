@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     """Options of jax are tried in one thread while another tries passes and flags."""
 
 REFUSED: Final = "No such compile option"
-"""The message of XLA about a flag that it does not know."""
+"""Part of XLA's message about an unknown flag."""
 STAGED: Final = frozenset({Stage.COMPILE, Stage.EXECUTE})
-"""Stages that a program reaches only when passes are run on it."""
+"""Stages of a program on which passes were run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +53,14 @@ class PassAnswer(SearchAnswer[Setting]):
     """The answer of a pass bisection.
 
     Attributes:
-        bad: The program without any setting.
+        bad: The program without settings.
         passes: The passes that change it, in order; those that act only while others are disabled
             come last.
         culprits: A minimal set of passes whose disabling is enough, in order; empty for none.
         together: The passes that can be disabled all together.
-        refused: The passes without which, among those disabled by then, XLA fails.
-        changes: The change of its optimised HLO without the culprits; None if it is not known.
-        lost: Processes that ended before they answered.
+        refused: The passes that XLA needs: without them it fails.
+        changes: The change of the optimised HLO without the culprits; None if it is unknown.
+        lost: Number of processes that ended before they answered.
     """
 
     bad: StoredJob
@@ -73,7 +73,7 @@ class PassAnswer(SearchAnswer[Setting]):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the program gets so far that passes are run on it."""
+        """Whether the program is compiled, so that passes are run on it."""
         return self.bad.record.stage in STAGED
 
     def select_steps(self, kind: str) -> list[SearchStep[Setting]]:
@@ -93,7 +93,7 @@ class PassAnswer(SearchAnswer[Setting]):
 
     @property
     def settings(self) -> list[SearchStep[Setting]]:
-        """The flags and options that alone are enough."""
+        """The flags and options each of which is enough."""
         tried = (*self.flags, *self.select_steps(CONFIG))
         return [step for step in tried if step.state and step.state.kind is PointKind.GOOD]
 
@@ -104,12 +104,12 @@ class PassAnswer(SearchAnswer[Setting]):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether there is an answer, and all of it did the same twice."""
+        """Whether there is an answer, and repeated trials agree."""
         return self.is_explained and not self.flaky
 
 
 def _is_refused(record: Record) -> bool:
-    """Say whether XLA does not know a flag: of a compilation, or of the process."""
+    """Say whether XLA refused a flag of a compilation or of the process as unknown."""
     refused = record.error is not None and REFUSED in record.error.message
     return refused or record.outcome is Outcome.UNSUPPORTED
 
@@ -119,7 +119,7 @@ class SettingTrials(Trials[Setting]):
     """Trials of one program with settings.
 
     Attributes:
-        prober: Tries the program.
+        prober: Prober of the program.
         pending: Trials that run in another thread.
     """
 
@@ -148,9 +148,9 @@ class PassBisection:
     """A pass bisection of one program.
 
     Attributes:
-        trials: The trials of the program, the first of them without any setting.
+        trials: The trials of the program, the first of them without settings.
         cell: The cell.
-        predicate: Decides whether the program is good.
+        predicate: Predicate on the program.
     """
 
     trials: SettingTrials
@@ -159,7 +159,7 @@ class PassBisection:
     _answer: PassAnswer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin the answer: the program without any setting is bad."""
+        """Begin the answer: the program without settings is bad."""
         (bad,) = self.trials.samples[UNCHANGED]
         self.trials.states[UNCHANGED] = BAD
         self._answer = PassAnswer(predicate=self.predicate, bad=bad, steps=self.trials.steps)
@@ -168,17 +168,18 @@ class PassBisection:
         return self.trials.decide(RepeatedPredicate(self.predicate), [setting])[setting]
 
     def run(self, *, settings: bool = True) -> PassAnswer:
-        """Try passes, then flags, and options meanwhile; then the answer once more.
+        """Try passes and flags, and options at the same time; then confirm the answer.
 
         Args:
             settings: Whether flags and options are tried.
         """
         options = list(list_options(self.trials.prober.config)) if settings else []
+        # Flags act on compilation only; an option of jax can also change tracing.
         flags = list_flags(self.cell) if settings and self._answer.is_compiled else ()
         pool = ThreadPoolExecutor(1, "options")
         try:
-            # An option needs the whole program from the start, in a process of its own, and passes
-            # are compiled in another: both go on at the same time.
+            # An option needs the whole program from the start, in a separate process, and passes
+            # are compiled in another process, so both run at the same time.
             self.trials.pending |= {
                 option: pool.submit(self.trials.try_setting, option) for option in options
             }
@@ -213,19 +214,20 @@ class PassBisection:
         return classify_set(self._decide(Setting(disabled=passes)), enough=PointKind.GOOD)
 
     def _confirm(self) -> Mapping[Setting, Counter[PointState]]:
-        """Try the program and its culprits once more, in a new process; return what differs."""
+        """Try the program and its culprits once more in a new process; return flaky settings."""
         answer = self._answer
+        # A program that fails before compilation has no process that could compile it again.
         settings = [UNCHANGED] if answer.is_compiled else []
         if answer.culprits:
             settings.append(Setting(disabled=answer.culprits))
-        # A new process: the old one may have cached what it compiled.
+        # A new process: the old process may have cached its compilations.
         self.trials.prober.renew()
         points = (*settings, *(step.point for step in answer.settings))
         return self.trials.confirm(RepeatedPredicate(self.predicate), *points)
 
 
 def compare_hlo(before: StoredJob, after: StoredJob) -> IrDiff | None:
-    """Return how the optimised HLO of two programs differs, None if it is not known."""
+    """Return the difference of the optimised HLO of two programs, None if it is unknown."""
     texts = _read_hlo(before), _read_hlo(after)
     if not all(texts):
         return None

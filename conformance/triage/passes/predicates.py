@@ -1,4 +1,4 @@
-"""Predicates on a program with passes disabled: whether it became good. Pure."""
+"""Predicates on a program with a setting: whether it became good. Pure."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ WHEN: Final = ("conformance", "ending", "value", "bits", "facts", "output")
 
 @dataclass(frozen=True, slots=True)
 class GoalPredicate:
-    """Reaches a goal with a setting, or does not; a failure of its own is unknown.
+    """Decides whether a program reaches a goal with a setting; a new failure is unknown.
 
     Attributes:
-        name: The name that `--when` has for it.
+        name: Name of the predicate for `--when`.
         about: The behaviour of the bad program, in a few words.
-        bad: The program without any setting.
-        is_good: Whether a program reaches the goal, None if that is not known.
+        bad: The program without settings.
+        is_good: Predicate on a program that reaches the goal, None if it is unknown.
     """
 
     name: str
@@ -60,7 +60,7 @@ class GoalPredicate:
         good, ending = self.is_good(side), format_ending(side.record)
         if good:
             return GOOD
-        # A setting with which XLA fails on its own says nothing about the goal.
+        # A setting that makes XLA itself fail is no evidence about the goal.
         failed = side.record.outcome is not Outcome.OK and ending != format_ending(self.bad.record)
         return PointState(PointKind.UNKNOWN) if failed or good is None else BAD
 
@@ -74,10 +74,11 @@ def _make_goal(predicate: Predicate, bad: StoredJob) -> GoalPredicate:
 
 
 def _has_same_bits(side: StoredJob, known: StoredJob, tolerance: Tolerance) -> bool | None:
-    """Say whether a program gives the bits of a known value, None where it gives no value."""
+    """Say whether a program gives the bits of a known value, None if it gives no value."""
     value, known_value = (job.record.artifacts.get("value") for job in (side, known))
     if side.record.outcome is not Outcome.OK or value is None:
         return None
+    # The hash of the blob: equal bytes need not be loaded.
     if value == known_value:
         return True
     compared = compare_values(load_value(side), load_value(known), tolerance)
@@ -90,10 +91,10 @@ def make_cell_predicate(
     """Return the predicate within one cell.
 
     Args:
-        bad: The program there, without any setting.
-        tolerance: How far values may differ.
-        options: The options that name the predicate; `--fact` is `NAME` or `NAME=JSON`. Where they
-            name none, the reference of the case itself decides.
+        bad: The program in the cell, without settings.
+        tolerance: Tolerance of equal values.
+        options: The options that name the predicate; `--fact` is `NAME` or `NAME=JSON`. Without a
+            name, the reference of the case decides.
 
     Raises:
         UsageError: If the predicate does not apply to the program.

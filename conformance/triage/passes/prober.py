@@ -1,4 +1,4 @@
-"""Tries one program repeatedly in a cell, with HLO passes disabled and other flags."""
+"""Probers for pass bisection: one program with HLO passes disabled, or with other flags."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 Frame = tuple["Mapping[str, Any]", bytes]
 DUMP: Final = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True}
-"""Compiler options that make XLA write a file after each pass that changed something."""
+"""Compiler options that make XLA write a file after each pass that changed the program."""
 FOREVER: Final = 24 * 3600.0
-"""Seconds that a process may answer; each answer has a limit of its own."""
+"""Timeout of a process in seconds; each answer has a separate limit."""
 ALARM: Final = "SIGALRM"
 """The signal that ends a process whose answer takes too long."""
 GRACE: Final = 60.0
-"""Seconds that a process may take to begin, and an answer beyond its own limit."""
+"""Seconds for the start of a process, and for an answer beyond its limit."""
 ACCUMULATED: Final = 2
-"""How much more memory than a job's a process may take that compiles again and again."""
+"""Factor of a job's memory limit for a process that compiles repeatedly."""
 PRINT_OPTIONS: Final = ProgramTarget(
     kind=ProgramKind.COMMAND,
     text="python -c 'import jax, json; print(json.dumps({name: value for name, value in "
@@ -73,14 +73,14 @@ class _Session:
 
 
 class PassProber(contextlib.AbstractContextManager["PassProber"]):
-    """Tries one program of one cell with passes disabled and other flags.
+    """A prober that compiles a program of a cell repeatedly in one process.
 
     Use it as a context manager, which ends all its processes.
 
     Args:
         worker: A worker of the cell.
         job: The program in its cell.
-        blobs: Where artifacts go.
+        blobs: Store of artifacts.
     """
 
     def __init__(self, worker: Worker, job: Job, blobs: BlobStore) -> None:
@@ -102,18 +102,19 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """Every plain option of `jax.config` in the cell, with its value there."""
+        """Every plain option of `jax.config` in the cell, with its value."""
         return self._get_session().config
 
     def renew(self) -> None:
-        """End the process: the next trial begins another, which remembers nothing."""
+        """End the process, so that the next trial begins a new one without caches."""
         if self._session is not None:
+            # The process ends when its connection is closed, and its thread with it.
             self._session.link.close()
             self._session.thread.join(GRACE)
             self._session = None
 
     def compile(self, options: Mapping[str, Any]) -> StoredJob:
-        """Compile the program, and run it where the cell has devices.
+        """Compile the program, and run it if the cell has devices.
 
         Args:
             options: Compiler options, as `compile(compiler_options=...)` takes them.
@@ -125,10 +126,10 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         return judge_finished(self._make_finished(frames_, done), self._blobs)
 
     def list_dumps(self, disabled: Sequence[str] = ()) -> list[str]:
-        """Return the names of the files that XLA dumps of its passes, as far as it gets.
+        """Return the names of the files that XLA dumps for its passes, until it fails or ends.
 
         Args:
-            disabled: Passes that are disabled meanwhile.
+            disabled: Passes to disable.
         """
         self._dumps += 1
         folder = self._folder / f"dump-{self._dumps}"
@@ -158,8 +159,10 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
             raise InfrastructureError(f"{self._job.planned.cell.id}: {error}") from error
 
     def _compile(self, question: Mapping[str, Any]) -> tuple[list[Frame], FinishedJob | None]:
-        """Return the messages about one compilation, and how the process ended if it did."""
+        """Return the messages about one compilation, and the job if its process ended."""
         session = self._get_session()
+        # Tracing and lowering happened once per process; each compilation has their messages
+        # again.
         messages = list(session.staged)
         try:
             session.link.sendall(frames.encode(dict(question)))
@@ -172,6 +175,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
             return messages, self._take_end(session)
 
     def _take_end(self, session: _Session) -> FinishedJob:
+        # A setting may crash XLA: the search continues with a new process.
         self.lost += 1
         self.renew()
         if not session.ended:
@@ -192,6 +196,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(path))
             listener.listen(1)
+            # A thread, because the worker blocks for as long as the process answers.
             thread = threading.Thread(target=self._serve, args=(str(path), ended), daemon=True)
             thread.start()
             link = self._accept(listener, thread, ended)
@@ -209,7 +214,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
     def _accept(
         self, listener: socket.socket, thread: threading.Thread, ended: list[FinishedJob]
     ) -> socket.socket:
-        """Wait for a process to ask for work, as long as there is one."""
+        """Wait for the process to connect, as long as it runs."""
         # A process that ends before it connects must not block `accept` for ever.
         listener.settimeout(0.1)
         while thread.is_alive():
@@ -223,7 +228,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
         return f"{self._job.planned.cell.id}: the program could not be staged: {messages}"
 
     def _serve(self, channel: str, ended: list[FinishedJob]) -> None:
-        """Run the process in the worker, in a thread of its own."""
+        """Run the process in the worker; blocks its thread until the process ends."""
         case = self._job.case
         program = {
             "file": str(case.file),
@@ -256,6 +261,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
             job=self._job, outcome=end.outcome, stage=transcript.stage, error=end.error,
             blobs=transcript.blobs, seconds=transcript.seconds,
         )  # fmt: skip
+        # The alarm of one answer is the timeout of the program, not a crash of the process.
         if end.error is not None and end.error.type == ALARM:
             return replace(finished, outcome=Outcome.TIMED_OUT)
         return finished
@@ -266,7 +272,7 @@ def judge_finished(finished: FinishedJob, blobs: BlobStore) -> StoredJob:
 
     Args:
         finished: The program.
-        blobs: Where its artifacts go.
+        blobs: Store of its artifacts.
     """
     case, record = finished.job.case, make_record(finished, blobs)
     found, reasons = judge_conformance(case, load_claimed_observation(case, record, blobs))
@@ -283,17 +289,17 @@ def _read_frame(session: _Session) -> frames.Frame:
 
 
 class ProgramPasses(contextlib.AbstractContextManager["ProgramPasses"]):
-    """Tries a script, a test or a command; see `conformance.triage.passes.prober.PassProber`.
+    """A prober of a script, a test or a command; see `PassProber`.
 
-    A pass is disabled for all that the program compiles, each time in a process of its own.
+    A pass is disabled for all compilations of the program, which runs in a new process each time.
 
     Args:
-        runner: Runs it.
-        planned: Where.
+        runner: Runner of the program.
+        planned: The cell.
     """
 
     lost = 0
-    """Processes that ended before they answered: each trial has its own."""
+    """Processes that ended before they answered: always 0, as each trial has a new process."""
 
     def __init__(self, runner: ProgramRunner, planned: PlannedCell) -> None:
         self._runner = runner
@@ -304,7 +310,7 @@ class ProgramPasses(contextlib.AbstractContextManager["ProgramPasses"]):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """Every plain option of `jax.config` in the cell, with its value there."""
+        """Every plain option of `jax.config` in the cell, with its value."""
         record = replace(self._runner, target=PRINT_OPTIONS, facts=False).run(self._planned)
         messages = self._runner.blobs.get(record.artifacts["stdout"]) if record.artifacts else b""
         try:
@@ -316,7 +322,7 @@ class ProgramPasses(contextlib.AbstractContextManager["ProgramPasses"]):
         return found
 
     def renew(self) -> None:
-        """Do nothing: each trial has a process of its own."""
+        """Do nothing: each trial has a new process."""
 
     def compile(self, options: Mapping[str, Any]) -> StoredJob:
         """Run the program with flags of XLA.
@@ -327,10 +333,10 @@ class ProgramPasses(contextlib.AbstractContextManager["ProgramPasses"]):
         return self._run(flags=format_flags(options))
 
     def list_dumps(self, disabled: Sequence[str] = ()) -> list[str]:
-        """Return the names of the files that XLA dumps of its passes.
+        """Return the names of the files that XLA dumps for its passes.
 
         Args:
-            disabled: Passes that are disabled meanwhile.
+            disabled: Passes to disable.
         """
         with temporary_folder("programs") as folder:
             flags = format_flags({DISABLED: ",".join(disabled), "xla_dump_to": folder, **DUMP})

@@ -36,9 +36,9 @@ LISTS_SINCE: Final = Version("0.6.0")
 PATTERNS: Final = 6
 """Patterns of HLO changes that are shown."""
 LISTED: Final = 2
-"""Disabled passes that fit into the line of a step."""
+"""Disabled passes that fit in the line of a step."""
 NAMED: Final = 8
-"""Passes that are named of many."""
+"""Maximum number of passes in a line."""
 _VERDICTS: Final = {PointKind.GOOD: "flips", PointKind.BAD: "stays"}
 
 
@@ -125,7 +125,7 @@ def _render_settings(answer: PassAnswer) -> Iterator[str]:
 
 
 def _list_flaky(answer: PassAnswer) -> list[str]:
-    """Return the settings that do not do the same twice, each in a line."""
+    """Return a line for each setting whose trials disagree."""
     return [
         render_flaky(f"the program, {setting},", count_verdicts(seen, _format_verdict))
         for setting, seen in answer.flaky.items()
@@ -150,6 +150,7 @@ def render_paste(answer: PassAnswer, release: str) -> Iterator[str]:
     """
     if answer.culprits:
         culprits = ",".join(answer.culprits)
+        # Before, a list of passes works as a flag only.
         if Version(release) >= LISTS_SINCE:
             yield f'jax.jit(f, compiler_options={{"{DISABLED}": "{culprits}"}})'
         yield f"XLA_FLAGS=--{DISABLED}={culprits}"
@@ -173,8 +174,8 @@ def make_answer_json(
     Args:
         answer: The answer.
         target: The name of the target.
-        cell: The cell in which it is bad.
-        good_cell: The cell it was compared with; empty for none.
+        cell: Cell in which the target is bad.
+        good_cell: Cell for comparison; empty for none.
     """
     changes = answer.changes
     return {

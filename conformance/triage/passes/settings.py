@@ -1,4 +1,4 @@
-"""Settings that a program is tried with: disabled HLO passes, XLA flags, options of jax. Pure."""
+"""Settings of a pass bisection: disabled HLO passes, XLA flags, options of jax. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FLAGS: Final = {
         ("xla_gpu_exclude_nondeterministic_ops", True),
     ),
 }
-"""Flags by kind of platform; where releases differ in the default, both values."""
+"""Flags by kind of platform; both values if releases differ in the default."""
 KINDS: Final = {"gpu": "cuda"}
 """Platforms that take the flags of another kind."""
 OPTIONS: Final = (
@@ -74,9 +74,9 @@ OPTIONS: Final = (
 )
 """Options of `jax.config` that change a program or its compilation."""
 _WORDS: Final = {"jax_default_matmul_precision": ("highest", "default")}
-"""Values of options that are words: the first, or the second where that is set already."""
+"""Values of options that are words: the first, or the second if the first is set already."""
 BOUNDS: Final = frozenset({"pipeline-start", "pipeline-end"})
-"""Names of the time before the first pass of a pipeline and after its last."""
+"""Names in dumps for the start and the end of a pipeline, which are no passes."""
 _DUMPED: Final = re.compile(
     r"module_(\d+)\..*\.(\d{4,})\.(.+?)\.after_(.+?)\.before_(.+?)\.(?:txt|hlo\.pb(?:\.gz)?)"
 )
@@ -87,13 +87,13 @@ PASS, FLAG, CONFIG = "pass", "flag", "config"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting that a program is tried with.
+    """A setting with which a program is tried.
 
     Attributes:
         kind: `pass`, `flag` or `config`.
         disabled: The passes that are disabled.
         name: The flag or option that is set; empty for passes.
-        value: Its value.
+        value: Value of the flag or option.
     """
 
     kind: str = PASS
@@ -120,7 +120,7 @@ UNCHANGED: Final = Setting()
 
 
 def list_flags(cell: Cell) -> Iterator[Setting]:
-    """Yield the flags to be tried in a cell, each with the value to try.
+    """Yield the flags to try in a cell, each with the value to try.
 
     Args:
         cell: The cell; flags that it sets already are left out.
@@ -133,7 +133,7 @@ def list_flags(cell: Cell) -> Iterator[Setting]:
 
 
 def list_options(values: Mapping[str, Any]) -> Iterator[Setting]:
-    """Yield the options to be tried, each with a value other than it has.
+    """Yield the options to try, each with a value that differs from its current value.
 
     Args:
         values: The options that the release has, with their values in the cell.
@@ -152,19 +152,21 @@ def list_options(values: Mapping[str, Any]) -> Iterator[Setting]:
 
 
 def parse_pass_names(files: Iterable[str], *, unfinished: bool = False) -> list[str]:
-    """Return the passes that changed a program, in the order in which each did so first.
+    """Return the passes that changed a program, in the order of their first change.
 
     Args:
         files: Names of the files that XLA dumped: one after each pass that changed something,
             e.g. `module_0003.jit_f.0008.simplification.after_algsimp.before_sort.txt`.
-        unfinished: Whether the passes failed on the way, so that one that follows may be at
+        unfinished: Whether compilation failed, so that the pass after the last dump may be at
             fault.
 
     Returns:
-        Names of passes; a pipeline within a pipeline is none, but those in it are.
+        Names of passes, without nested pipelines, but with the passes in them.
     """
     found = [match.groups() for name in files if (match := _DUMPED.fullmatch(name))]
+    # By module and number of the dump: file systems list files in any order.
     found.sort(key=lambda groups: (int(groups[0]), int(groups[1])))
+    # A pipeline is dumped like a pass of the pipeline around it.
     pipelines = {pipeline for _, _, pipeline, *_ in found}
     names: dict[str, None] = {}
     for *_, after, before in found:

@@ -1,4 +1,4 @@
-"""How a program ended: its outcome, and the error, as of any job."""
+"""Outcomes and errors of programs, in the terms of jobs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$"
 _SUGGESTION: Final = re.compile(r"\. Did you mean: .*\?\Z")
 """The suggestion that a traceback appends to a message; the exception does not have it."""
 _LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
-"""Lines that libraries log."""
+"""Lines of the logs of libraries."""
 _REFUSED: Final = 2
-"""Exit status by which programs refuse their command line."""
+"""Exit status of programs that refuse their command line."""
 _USAGE: Final = re.compile(r"^usage: .*(?:\n[ \t]+.*)*", re.MULTILINE | re.IGNORECASE)
 
 
 def list_given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
-    """Return the names of the XLA flags that a program runs with, without those it sets itself.
+    """Return the names of the XLA flags that a program is given, without those it sets itself.
 
     Args:
-        planned: Its cell.
-        flags: Flags that come after those of the cell.
+        planned: Cell of the program.
+        flags: Flags after those of the cell.
     """
     given = (*planned.cell.place.xla_flags, *planned.cell.xla_flags, *flags)
     return {flag.removeprefix("--").partition("=")[0] for flag in given}
@@ -48,16 +48,17 @@ def list_given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
 def classify_outcome(
     ended: CompletedProgram, note: ErrorInfo | None, timeout: float, given: set[str]
 ) -> tuple[Outcome, ErrorInfo | None]:
-    """Return how a program ended, as of any job.
+    """Return the outcome and the error of a program.
 
     Args:
-        ended: How its process did.
-        note: The exception that it noted, if it did.
-        timeout: Seconds it had.
-        given: Names of the flags of XLA that it was run with.
+        ended: The completed process.
+        note: The exception that the process noted, if any.
+        timeout: Timeout of the program in seconds.
+        given: Names of the XLA flags that the program was run with.
     """
     if ended.exit == 0:
         return Outcome.OK, None
+    # Before signals: a program that is ended from outside dies of one, too.
     if ended.cut:
         return _describe_cut(ended.cut, timeout)
     refused = find_refused_flags(ended.stderr.decode("utf-8", "replace"))
@@ -72,11 +73,12 @@ def classify_outcome(
 
 
 def _read_last_words(ended: CompletedProgram) -> ErrorInfo:
-    """Return how a program ended that left no note: by its traceback, or its exit status."""
+    """Return the error of a program that left no note, by its traceback or exit status."""
     text = ended.stderr.decode("utf-8", "replace")
     if found := find_exception(ended.stderr):
         type_, message = found
         return make_error_info(type_.rpartition(".")[2], _SUGGESTION.sub("", message))
+    # The last line of a log would be another one in each run.
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
     last = f": {lines[-1]}" if lines else ""
     return make_error_info("exit", f"status {ended.exit}{last}")
@@ -89,12 +91,13 @@ def find_exception(stderr: bytes) -> tuple[str, str] | None:
         stderr: Standard error of the process.
 
     Returns:
-        Its type, with its module as Python prints it, and its message; None without a traceback.
+        Type, with its module as Python prints it, and message; None without a traceback.
     """
     text = stderr.decode("utf-8", "replace")
     if _TRACEBACK not in text:
         return None
-    # Frames are indented; so may be lines of the message be, but for its first.
+    # Frames are indented, as lines of the message may be, except its first line.
+    # The last traceback: chained exceptions and logged ones come before it.
     last = text.rpartition(_TRACEBACK)[2]
     found = _RAISED.search(last)
     if found is None:
@@ -104,7 +107,7 @@ def find_exception(stderr: bytes) -> tuple[str, str] | None:
 
 
 def find_usage(ended: CompletedProgram) -> str:
-    """Return the usage line of a script that refused its command line, empty if it did not."""
+    """Return the usage line of a script that refused its command line, otherwise empty."""
     if ended.exit != _REFUSED:
         return ""
     found = _USAGE.search(ended.stderr.decode("utf-8", "replace"))
@@ -112,7 +115,7 @@ def find_usage(ended: CompletedProgram) -> str:
 
 
 def _describe_cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:
-    """Return the ending of a program that was ended from outside."""
+    """Return the outcome of a program that was ended from outside."""
     if why == "timeout":
         late = f"no end within the timeout of {timeout:g} s"
         return Outcome.TIMED_OUT, make_error_info("timeout", late)
@@ -127,18 +130,18 @@ def make_error_info(type_: str, message: str, where: str = "") -> ErrorInfo:
 
     Args:
         type_: Type of the exception, or kind of the ending.
-        message: Its message.
-        where: Where it was raised.
+        message: Message of the exception.
+        where: Place where it was raised.
     """
     fields = make_signature(type_, message)
     return ErrorInfo(type=type_, message=message, signature=fields, where=where)
 
 
 def read_note(note: Path, kind: ProgramKind, masker: Masker) -> ErrorInfo | None:
-    """Return the exception that ended a program, None where it left no note of one.
+    """Return the exception that ended a program, None if it left no note.
 
     Args:
-        note: The file, JSON of a script or pytest's report.
+        note: Note of the program: JSON for a script, pytest's report for a test.
         kind: Kind of the program.
         masker: Masks secrets.
     """

@@ -1,4 +1,4 @@
-"""A report that somebody pasted, as a runnable script: its code, variables and versions."""
+"""Pasted reports as runnable scripts: their code, variables and versions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RELEASE: Final = re.compile(
 _SHOWN_RELEASE: Final = re.compile(
     r"\bjax\.__version__\)?[ \t]*\n\s*'?(\d+\.\d+(?:\.\d+)+)'?[ \t]*$", re.MULTILINE
 )
-"""The release as a session shows it below `jax.__version__`."""
+"""The release as an interactive session prints it below `jax.__version__`."""
 _PIN: Final = re.compile(
     r"^[ \t>]*(?P<name>[A-Za-z][\w.-]*[A-Za-z0-9])(?:==|:?[ \t]+v?)"
     r"(?P<version>\d+(?:\.\d+)+(?:\.?\w+)?)"
@@ -55,12 +55,12 @@ class PastedScript:
     """A pasted script as plain Python.
 
     Attributes:
-        text: The Python.
-        echoes: Whether the value of an expression is printed: it came with prompts, or is a
-            block of a text that shows nothing else.
+        text: Source of the script.
+        echoes: Whether values of expressions are printed: the script had prompts, or is a block
+            that prints nothing else.
         variables: Environment variables that shell lines set.
-        thread: Upstream thread that it names, `owner/repo#N`; empty for none.
-        notes: The omissions, one sentence each.
+        thread: Upstream thread that the report names, `owner/repo#N`; empty for none.
+        notes: Omissions, a sentence each.
     """
 
     text: str
@@ -71,14 +71,14 @@ class PastedScript:
 
 
 def read_paste(text: str, name: str) -> PastedScript:
-    """Return the script that a pasted text holds.
+    """Return the script of a pasted text.
 
     Args:
         text: Python, or text with a fenced block of it, with or without prompts.
-        name: Its name in messages.
+        name: Name of the text in messages.
 
     Raises:
-        UsageError: If it holds no Python.
+        UsageError: If the text holds no Python.
     """
     notes: list[str] = []
     chosen = _find_block(text, notes)
@@ -123,23 +123,24 @@ def find_releases(text: str) -> set[str]:
 
 
 def find_release(text: str) -> str:
-    """Return the one release of jax that a report names, empty where it names several or none.
+    """Return the release of jax that a report names, empty if it names several or none.
 
     Args:
         text: The report.
     """
     found = _RELEASE.finditer(text)
+    # The number of jaxlib may differ from that of jax, and a report often lists both.
     named = {match[1] for match in found if not match[0].lower().startswith("jaxlib")}
     named |= set(_SHOWN_RELEASE.findall(text))
     return named.pop() if len(named) == 1 else ""
 
 
 def find_pins(text: str, script: str) -> tuple[str, ...]:
-    """Return the versions that a report lists of packages which its script imports.
+    """Return the versions in a report of the packages that its script imports.
 
     Args:
         text: The report.
-        script: Its script, as Python.
+        script: Python source of its script.
 
     Returns:
         Requirements, e.g. `flax==0.10.2`; none of jax itself, which the search varies.
@@ -149,6 +150,7 @@ def find_pins(text: str, script: str) -> tuple[str, ...]:
     return tuple(
         f"{name}=={version}"
         for name, version in sorted(found.items())
+        # A report lists everything that is installed; pins of what is not imported only conflict.
         if name.replace("-", "_").lower() in imported and not _JAX_FAMILY.fullmatch(name.lower())
     )
 
@@ -175,19 +177,20 @@ def add_echoes(script: str) -> str:
 
 
 def _is_print(value: ast.expr) -> bool:
-    """Say whether an expression shows all it has to show itself."""
+    """Say whether an expression is a call of `print`."""
     name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
     return name == "print"
 
 
 def _find_block(text: str, notes: list[str]) -> str:
-    """Return the first fenced block that is Python; the whole text where there is none."""
+    """Return the first fenced block of Python; the whole text if there is none."""
     # Plain Python is taken whole: its docstrings may contain fences.
     if is_python(text):
         return text
     found = [(kind.lower(), block) for _, kind, block in _FENCE.findall(text)]
     named = [block for kind, block in found if kind in _PYTHON]
     plain = [block for kind, block in found if kind not in _OTHER and _is_code(block)]
+    # A block that is marked as Python is meant as code, also if it does not parse.
     blocks = named or plain
     if len(blocks) > 1:
         more = len(blocks) - 1
@@ -217,16 +220,16 @@ def _strip_prompts(text: str) -> str:
 
 
 def _strip_shell_lines(text: str, variables: dict[str, str], notes: list[str]) -> str:
-    """Return a text without lines of a shell or notebook; collect the variables that those set."""
-    kept = []
+    """Return a text without shell and notebook lines; collect the variables that they set."""
+    remaining = []
     for line in text.splitlines():
         if shell := _SHELL.fullmatch(line):
             _read_assignments(shell[1], variables)
         elif _MAGIC.fullmatch(line):
             notes.append(f"`{line.strip()}` left out")
         else:
-            kept.append(line)
-    return "\n".join(kept)
+            remaining.append(line)
+    return "\n".join(remaining)
 
 
 def _read_assignments(command: str, variables: dict[str, str]) -> None:
@@ -257,21 +260,21 @@ def _check(text: str, name: str) -> None:
 
 
 def _has_final_value(script: str) -> bool:
-    """Say whether a script prints nothing, and ends in an expression as a notebook shows it."""
+    """Say whether a script prints nothing and ends in an expression, as in a notebook."""
     tree = ast.parse(script)
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return isinstance(tree.body[-1], ast.Expr) and not any(map(_is_print, calls))
 
 
 def _separate_statements(text: str) -> str:
-    """Return a script of which no two statements share a line."""
+    """Return a script with at most one statement per line."""
     body = ast.parse(text).body
     lines = [line for node in body for line in {node.lineno, node.end_lineno}]
     return text if len(lines) == len(set(lines)) else ast.unparse(ast.parse(text)) + "\n"
 
 
 def is_report(file: Path) -> bool:
-    """Say whether a file is text that holds a script, and not a script itself."""
+    """Say whether a file is a text with a script in it, and not a script itself."""
     if not file.is_file() or file.suffix not in {".py", *_TEXTS}:
         return False
     if file.suffix in _TEXTS:
@@ -284,9 +287,9 @@ def extract_script(text: str, name: str, folder: Path, say: Callable[[str], None
 
     Args:
         text: The report.
-        name: Its name in messages.
-        folder: Where the script goes, in a folder of its own.
-        say: Receives a summary of the report.
+        name: Name of the text in messages.
+        folder: Folder in which a new folder with the script is created.
+        say: Callback that receives a summary of the report.
 
     Raises:
         UsageError: If it holds no Python.
@@ -294,6 +297,7 @@ def extract_script(text: str, name: str, folder: Path, say: Callable[[str], None
     """
     pasted = read_paste(text, name)
     script = add_echoes(pasted.text) if pasted.echoes else pasted.text
+    # Named after its content: a changed report is another target with another log.
     digest = hashlib.sha256(script.encode()).hexdigest()[:8]
     stem = Path(name).stem
     file = folder / f"{stem}-{digest}" / f"{stem}.py"

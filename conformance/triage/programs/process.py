@@ -1,4 +1,4 @@
-"""Runs a program as a process, bounded in time and output; no child process survives it."""
+"""Processes of programs, limited in time and output; no child process survives."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 LARGEST: Final = 64 * 2**20
-"""Bytes that a program may print; then it is ended."""
-KEPT: Final = 2**18
-"""Bytes that are kept of the beginning and of the end of its output."""
+"""Maximum bytes of output; a program that prints more is ended."""
+EXCERPT: Final = 2**18
+"""Bytes of the beginning and of the end of an output that are stored."""
 _LOOK: Final = 0.05
 _WARNING: Final = b"\n... %d bytes more ...\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedProgram:
-    """How a program ended.
+    """The result of a program's process.
 
     Attributes:
-        exit: Its exit status, None where it had none.
-        signal: The signal that ended it, None where none did.
-        cut: The reason why it was ended: `timeout`, `output` or `interrupt`; empty if it was not.
-        stdout: Standard output, without the middle of a long one.
-        stderr: The same of standard error.
-        seconds: How long it took.
+        exit: Exit status, None if a signal ended the process.
+        signal: The signal that ended the process, if any.
+        cut: Reason to end the process: `timeout`, `output` or `interrupt`; empty otherwise.
+        stdout: Standard output, without the middle of a long output.
+        stderr: Standard error, without the middle of a long output.
+        seconds: Duration of the process.
         max_rss_bytes: Peak resident memory of its processes.
     """
 
@@ -60,12 +60,12 @@ def run(
 
     Args:
         command: The program and its arguments.
-        environment: Its environment.
-        timeout: Seconds it may take.
-        stopped: Whether the program must end now.
+        environment: Environment variables of the program.
+        timeout: Timeout in seconds.
+        stopped: Predicate that ends the program when it becomes true.
 
     Returns:
-        How it ended. Its child processes have ended, too.
+        The result. All child processes have ended, too.
 
     Raises:
         OSError: If no process can be started, or the disk refuses.
@@ -82,6 +82,7 @@ def run(
                     cut = _find_cut_reason(time.monotonic() - start >= timeout, stopped(), out, err)
             # End of input: the guard ends the program, if it still runs, and reports.
             process.communicate()
+            # Empty if the guard itself was killed.
             report: dict[str, Any] = json.loads(result.read() or b"{}")
         return CompletedProgram(
             exit=report.get("exit"),
@@ -103,6 +104,7 @@ def _start_guarded(
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     """Start a program under a guard; yield the guard and the pipe that gets its report."""
     read_end, write_end = os.pipe()
+    # Isolated and without site: the guard must not import from the user's folders.
     guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(write_end), *command]
     with os.fdopen(read_end, "rb") as result:
         try:
@@ -134,8 +136,8 @@ def _read_bounded(file: IO[bytes]) -> bytes:
     """Return the content of a file, without the middle of a long one."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    if size <= 2 * KEPT:
+    if size <= 2 * EXCERPT:
         return file.read()
-    head = file.read(KEPT)
-    file.seek(size - KEPT)
-    return head + _WARNING % (size - 2 * KEPT) + file.read()
+    head = file.read(EXCERPT)
+    file.seek(size - EXCERPT)
+    return head + _WARNING % (size - 2 * EXCERPT) + file.read()

@@ -37,10 +37,10 @@ class ProgramTarget:
     """A program that is run in the environments of cells.
 
     Attributes:
-        kind: Its kind.
+        kind: Kind of the program.
         text: Path of the script, node id, or command line.
-        variables: Environment variables that it runs with, in addition to those of a cell.
-        preferred: Requirements that a pasted report lists, which count where they can be had.
+        variables: Environment variables of the program in addition to those of a cell.
+        preferred: Requirements of a pasted report, which apply if they can be installed.
         seen_on: Release of jax on which a pasted report saw the behaviour.
     """
 
@@ -52,7 +52,7 @@ class ProgramTarget:
 
     @property
     def name(self) -> str:
-        """The case name in records: its kind, and a name without slashes."""
+        """The case name in records: the kind, and a name without slashes."""
         last = self.text if self.kind is ProgramKind.COMMAND else Path(self.text).name
         return f"{self.kind}/{last.replace('/', ' ')}"
 
@@ -64,13 +64,14 @@ class ProgramTarget:
         return Path(self.text).read_text("utf-8", "replace")
 
     def hash(self, *, timeout: float, wanted: Iterable[str]) -> str:
-        """Return a hash of everything that decides how it ends, except cell and input files.
+        """Return a hash of everything that decides the outcome, except cell and input files.
 
         Args:
-            timeout: Seconds it may take.
+            timeout: Timeout in seconds.
             wanted: Requirements in addition to the packages of the cells.
         """
         more = (*sorted(wanted), *map("=".join, sorted(self.variables.items())))
+        # The timeout decides whether a slow program is timed out, so it is part of the outcome.
         parts = (self.kind, self.text, f"{timeout:g}", *more)
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
         for file in self.files:
@@ -79,7 +80,7 @@ class ProgramTarget:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files that it names: its own, or those among the words of a command."""
+        """Files that the program names: its source, or files among the words of a command."""
         if self.kind is not ProgramKind.COMMAND:
             return (Path(self.text.partition(NODE)[0]),)
         try:
@@ -94,12 +95,12 @@ class ProgramTarget:
         return (Path.cwd(), *(file.absolute().parent for file in self.files[:1]))
 
     def command(self, python: Path, runner: Path, note: Path) -> Sequence[str]:
-        """Return the command that runs it.
+        """Return the command that runs the program.
 
         Args:
             python: Interpreter of the environment.
             runner: `conformance/worker/script.py`.
-            note: File that gets a note of an exception, or pytest's report.
+            note: File for the note of an exception, or for pytest's report.
         """
         match self.kind:
             case ProgramKind.SCRIPT:
@@ -116,10 +117,10 @@ def find_program(text: str, *, command: bool = False) -> ProgramTarget | None:
 
     Args:
         text: Path of a script, node id of a test, or a command line.
-        command: Whether it is known to be a command line.
+        command: True if the text is known to be a command line.
 
     Raises:
-        UsageError: If it names a missing file.
+        UsageError: If the text names a missing file.
     """
     if command:
         return ProgramTarget(kind=ProgramKind.COMMAND, text=text)
@@ -128,6 +129,7 @@ def find_program(text: str, *, command: bool = False) -> ProgramTarget | None:
     if is_python and Path(file).is_file():
         kind = ProgramKind.TEST if NODE in text else ProgramKind.SCRIPT
         return ProgramTarget(kind=kind, text=text)
+    # A name of a case has no spaces, so several words are a command line.
     if len(_split_words(text)) > 1:
         return ProgramTarget(kind=ProgramKind.COMMAND, text=text)
     if Path(text).is_file() and os.access(text, os.X_OK):
@@ -146,15 +148,15 @@ def _split_words(text: str) -> list[str]:
 
 
 def refuse_other_files(record: Record, blobs: BlobStore, script: ProgramTarget) -> None:
-    """Refuse a script that cannot be one file by itself.
+    """Refuse a script that depends on other files of the user.
 
     Args:
-        record: Its record.
-        blobs: Its blobs.
+        record: Record of the script.
+        blobs: Artifacts of the record.
         script: The script.
 
     Raises:
-        UsageError: If it did not run, or reads other files of the user.
+        UsageError: If the script did not run, or reads other files of the user.
     """
     if record.outcome in SILENT:
         raise UsageError(f"{record.cell}: {format_ending(record)}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
 
 _HEADER: Final = re.compile(r"(?m)^# /// script\s*$\n((?:^#(?:| .*)$\n)*?)^# ///\s*$")
-"""A script's own requirements, PEP 723."""
+"""The inline requirements of a script (PEP 723)."""
 
 
 def collect_requirements(
@@ -33,8 +33,8 @@ def collect_requirements(
     """Return the requirements to install in addition to the packages of a cell.
 
     Args:
-        script: Text of a script. The requirements of its header count, except those on packages
-            of the cell: their versions are what a search varies.
+        script: Text of a script. The requirements of its header apply, except those on packages
+            of the cell, whose versions a search varies.
         wanted: Requirements that the user names.
         given: Packages of the cell.
 
@@ -47,14 +47,15 @@ def collect_requirements(
         for text in _read_header(script)
         if canonicalize_name(parse_requirement(text).name) not in has
     ]
+    # Sorted and parsed, so that equal requirements share one overlay in the cache.
     return tuple(sorted({str(parse_requirement(text)) for text in (*own, *wanted)}))
 
 
 def strip_header(script: str) -> str:
-    """Return a script without its own requirements.
+    """Return a script without its inline requirements.
 
     Args:
-        script: Its text.
+        script: Text of the script.
     """
     return _HEADER.sub("", script)
 
@@ -79,19 +80,19 @@ def find_common_versions(
     requirements: tuple[str, ...],
     cache: Path,
 ) -> tuple[str, ...]:
-    """Return pins of all that some requirements resolve to, which go with both ends.
+    """Return pins of everything that some requirements resolve to, valid at both ends.
 
-    The older version is tried at the newer end, then the newer one at the older end: packages
-    mostly say the oldest jax they go with, seldom the newest.
+    The older versions are tried at the newer end, then the newer versions at the older end:
+    packages mostly state the oldest jax that they support, seldom the newest.
 
     Args:
         ends: The cells of both ends.
-        locks: Their locks, by cell id.
+        locks: Locks of the cells, by cell id.
         requirements: Requirements in addition to the packages of the cells.
         cache: Cache folder.
 
     Returns:
-        Requirements `NAME==VERSION`; empty where nothing floats, or no version goes with both.
+        Requirements `NAME==VERSION`; empty if nothing floats, or no version suits both ends.
 
     Raises:
         InfrastructureError: If an environment cannot be made, or the index does not answer.
@@ -123,6 +124,7 @@ def _resolve(
 ) -> Mapping[str, str]:
     python = provision(end.cell, lock=lock, cache=cache).python
     versions = find_overlay_lock(python, lock, requirements, cache).versions
+    # A requirement by URL has no version that an index could offer.
     urls = {canonicalize_name(Requirement(text).name) for text in requirements if " @ " in text}
     return {name: version for name, version in versions.items() if name not in urls}
 

@@ -1,4 +1,4 @@
-"""Reads the output of a program's run: printed text, times, XLA dumps, tracebacks of hangs."""
+"""The output of a program's run: printed text, times, XLA dumps, tracebacks of hangs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OPTIMISED: Final = "*after_optimizations.txt"
 _FRAME: Final = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _PACKAGES: Final = re.compile(r"^.*/(?:site|dist)-packages/|^.*/lib/python3\.\d+/")
 MARGIN: Final = 0.5
-"""Seconds before the end of the timeout at which Python writes where it is."""
+"""Seconds before the timeout at which Python dumps its tracebacks."""
 
 
 def normalize_output(text: str, versions: Mapping[str, str]) -> str:
@@ -74,15 +74,17 @@ def normalize_output(text: str, versions: Mapping[str, str]) -> str:
 def _mask_versions(text: str, versions: Mapping[str, str]) -> str:
     """Return a text without the versions of packages.
 
-    One of two numbers, e.g. `2.3`, could as well be a value: it counts as a version only next to
-    the name of its package.
+    A version of two numbers, e.g. `2.3`, could also be a value: it is a version only next to the
+    name of its package.
     """
     whole = {version for version in versions.values() if version.count(".") > 1}
+    # jax.__version_info__ prints as a tuple.
     if jax := versions.get("jax"):
         numbers, *more = (", ".join(jax.split(".")[:count]) for count in (3, 4))
         for tuple_ in (f"({numbers})", f"({more[0]})"):
             text = text.replace(tuple_, "<version>")
     if whole:
+        # The longest first: 0.9.0 is a prefix of 0.9.0.1.
         found = "|".join(re.escape(version) for version in sorted(whole, key=len, reverse=True))
         text = re.sub(rf"(?<![\w.])v?(?:{found})(?![\w]|\.\d)", "<version>", text)
     for name, version in versions.items():
@@ -101,7 +103,7 @@ def read_times(note: Path) -> dict[str, float]:
 
     Returns:
         `own`, without imports, of the process that took longest; `region NAME`, the fastest entry
-        of each region; `regions`, their sum. Empty where nothing was measured.
+        of each region; `regions`, their sum. Empty if nothing was measured.
     """
     try:
         lines = note.read_bytes().splitlines()
@@ -130,11 +132,12 @@ def find_metric(stdout: bytes, metric: re.Pattern[str]) -> float | None:
         metric: The pattern; its first group is the number, or all of it.
 
     Returns:
-        None where it finds none.
+        The number, None if the pattern finds none.
     """
     found = list(metric.finditer(stdout.decode("utf-8", "replace")))
     if not found:
         return None
+    # The last match: programs print progress before their result.
     text = found[-1][1] if metric.groups else found[-1][0]
     try:
         return float((text or "").replace(",", ""))
@@ -143,27 +146,27 @@ def find_metric(stdout: bytes, metric: re.Pattern[str]) -> float | None:
 
 
 class UnreadableDumpError(ConformanceError):
-    """HLO that was dumped, and cannot be read."""
+    """A dumped HLO that cannot be read."""
 
 
 def make_dump_flags(folder: Path) -> tuple[str, ...]:
     """Return the flags that make XLA dump the programs that it compiles.
 
     Args:
-        folder: Where to.
+        folder: Folder of the dumps.
     """
     return (f"--xla_dump_to={folder}", "--xla_dump_hlo_as_text")
 
 
 def read_dump_facts(folder: Path) -> dict[str, Any]:
-    """Return the facts of all programs that were compiled, added up.
+    """Return the combined facts of all compiled programs.
 
     Args:
-        folder: Where XLA dumped them.
+        folder: Folder of the dumps of XLA.
 
     Returns:
-        Counts added, lists of names put together, and true where it is of any program; what
-        describes one program, as its parameters, is left out. Nothing if nothing was compiled.
+        Sums of counts, unions of lists of names, and true if true for any program. Facts of a
+        single program, such as its parameters, are left out. Empty if nothing was compiled.
 
     Raises:
         NotUnderstoodError: If a text is not understood.
@@ -179,10 +182,10 @@ def read_dump_facts(folder: Path) -> dict[str, Any]:
 
 
 def add_facts(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the facts of several programs.
+    """Return the combined facts of several programs.
 
     Args:
-        tables: Facts of each.
+        tables: Facts of each program.
     """
     sums: dict[str, Any] = {}
     for table in tables:
@@ -208,19 +211,19 @@ class _Frame(NamedTuple):
 
 
 def compute_dump_delay(timeout: float) -> float:
-    """Return after how many seconds Python writes where it is."""
+    """Return the seconds after which Python dumps its tracebacks."""
     return max(timeout - MARGIN, timeout / 2)
 
 
 def locate_hang(note: Path, roots: Iterable[Path]) -> str:
-    """Return where a program hangs, e.g. `a.py:3 in f, within jax/_src/api.py:10 in wait`.
+    """Return the place where a program hangs, e.g. `a.py:3 in f, within jax/api.py:10 in wait`.
 
     Args:
         note: Tracebacks of `faulthandler`, of each process one after the other.
         roots: Folders in which files are the user's own.
 
     Returns:
-        Empty where nothing was written.
+        The place; empty if nothing was dumped.
     """
     try:
         text = note.read_text("utf-8", "replace")

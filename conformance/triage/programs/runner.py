@@ -1,4 +1,4 @@
-"""Runs a script, a test or a command in the environment of a cell."""
+"""The runner of a script, a test or a command in the environment of a cell."""
 
 from __future__ import annotations
 
@@ -71,22 +71,22 @@ METRIC: Final = "metric"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRunner:
-    """Runs one program in cells.
+    """A runner of one program in cells.
 
     Attributes:
         target: The program.
         locks: Lock of each cell, by cell id.
-        cache: Cache folder, where environments are.
+        cache: Cache folder with the environments.
         outer: Environment variables of the caller.
-        blobs: Where artifacts go.
-        timeout: Seconds it may take.
+        blobs: Store of artifacts.
+        timeout: Timeout of the program in seconds.
         wanted: Requirements in addition to the packages of the cells.
-        preferred: Requirements that apply where they can be installed with the others.
-        facts: Whether XLA dumps what the program compiles, so that its facts are known.
-        timed: Whether it is measured without its imports, and by its own regions.
-        metric: Finds a number in its output.
-        slots: How many of its processes run at the same time.
-        stopped: Set when it is to end.
+        preferred: Requirements that apply if they can be installed with the others.
+        facts: Whether XLA dumps the compiled programs, so that their facts are known.
+        timed: Whether to measure the program without imports, and its regions.
+        metric: Pattern of a number in the output.
+        slots: Maximum number of simultaneous processes.
+        stopped: Event that ends the program.
     """
 
     target: ProgramTarget
@@ -105,7 +105,7 @@ class ProgramRunner:
 
     @property
     def hash(self) -> str:
-        """Hash of everything that decides how it ends, except cell and input files."""
+        """Hash of everything that decides the outcome, except cell and input files."""
         wanted = (*self.wanted, *self.preferred)
         return self.target.hash(timeout=self.timeout, wanted=wanted)
 
@@ -129,11 +129,11 @@ class ProgramRunner:
 
         Args:
             planned: The cell.
-            flags: Flags of XLA, which come after its own.
-            variables: More environment variables.
+            flags: XLA flags, placed after those of the cell.
+            variables: Additional environment variables.
 
         Returns:
-            Its record.
+            The record of the program.
         """
         name, code = self.target.name, self.hash
         if planned.failure or planned.missing:
@@ -174,6 +174,7 @@ class ProgramRunner:
             failure = replace(failure, where=where)
         if self.metric is not None:
             facts = {**facts, METRIC: find_metric(ended.stdout, self.metric)}
+        # Otherwise the search would blame a release for a package that was never installed.
         if failure is not None and (why := self._find_missing_package(failure, planned)):
             outcome, failure = Outcome.UNSUPPORTED, make_error_info("missing package", why)
         if self.target.kind is ProgramKind.SCRIPT and (usage := find_usage(ended)):
@@ -203,7 +204,7 @@ class ProgramRunner:
         flags: tuple[str, ...],
         more: Mapping[str, str],
     ) -> tuple[CompletedProgram, Mapping[str, str]]:
-        """Run the program in a cell's environment; return how it ended, and the versions there."""
+        """Run the program in a cell's environment; return its result, and package versions."""
         cell = planned.cell
         lock = self.locks[cell.id]
         variables = make_worker_environment(
@@ -235,10 +236,10 @@ class ProgramRunner:
         return ended, _merge_versions(planned, overlay)
 
     def versions(self, planned: PlannedCell) -> Mapping[str, str]:
-        """Return the versions of all packages that the program has in a cell.
+        """Return the versions of all packages of the program in a cell.
 
         Args:
-            planned: The cell, where it was run.
+            planned: The cell in which the program was run.
         """
         with suppress(ConformanceError):
             lock = self.locks[planned.cell.id]
@@ -250,7 +251,7 @@ class ProgramRunner:
     def _find_overlay(self, python: Path, lock: Lock) -> Path | None:
         """Return the folder of the requirements in addition to a cell's packages.
 
-        Preferred ones are left out where they cannot be installed.
+        Preferred requirements are left out if they cannot be installed.
         """
         wanted = collect_requirements(self.target.source, self._requirements, lock.pins)
         exact = {Requirement(text).name for text in wanted if "==" in text or " @ " in text}
@@ -262,13 +263,14 @@ class ProgramRunner:
 
     def _normalize(self, stdout: bytes, planned: PlannedCell, versions: Mapping[str, str]) -> bytes:
         """Return an output without versions, paths and other facts of a cell's environment."""
+        # Paths of the environment name its release, and would make every output differ.
         environment = get_environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
         text = stdout.decode("utf-8", "surrogateescape").replace(str(environment), "<environment>")
         normal = normalize_output(text, versions)
         return normal.encode("utf-8", "surrogateescape")
 
     def _find_missing_package(self, error: ErrorInfo, planned: PlannedCell) -> str:
-        """Return the message about a package that a cell lacks; no release is at fault then."""
+        """Return a message about a package that the cell lacks, empty if no package is missing."""
         file = next(iter(self.target.files), Path())
         return find_missing_dependency(error, planned.versions, file, f"the {self.target.kind}")
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprits:
-    """The packages that made a change, as far as they are known.
+    """The packages that made a change, as far as known.
 
     Attributes:
-        case: Id of the case that was tried; it represents all that changed in the same way.
-        guilty: Each set of packages that is enough by itself; none where the search has no answer.
-        needed: The packages without which those of the first set cannot be moved.
-        doubts: Why the answer is incomplete; empty if it is not.
+        case: Id of the tried case, which represents all cases with the same change.
+        guilty: Sets of packages, each of which is enough; empty if the search has no answer.
+        needed: Packages without which the first set cannot be moved.
+        doubts: Reasons why the answer is incomplete; empty if it is complete.
     """
 
     case: str
@@ -51,8 +51,8 @@ class UpgradeAxis:
 
     Attributes:
         platform: The platform.
-        cells: The cells, from the old end to the new one.
-        labels: The name of each: its release, or the name of the end.
+        cells: The cells, from the old to the new end.
+        labels: Name of each cell: its release, or the name of the end.
     """
 
     platform: str
@@ -66,21 +66,21 @@ class UpgradeAxis:
 
     @property
     def coarse(self) -> frozenset[int]:
-        """Places tried before intervals are halved: the last release of each minor one."""
+        """Places tried before intervals are halved: the last of each minor release."""
         minors = {Version(cell.release).release[:2]: n for n, cell in enumerate(self.cells)}
         return frozenset(minors.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeStep:
-    """A change on the way.
+    """A change between two points of an upgrade.
 
     Attributes:
-        change: The jobs before and after it.
-        effect: Its effect.
-        before: Place on the axis of the job before it.
-        after: Place of the job after it.
-        culprits: The packages that made it, if they were searched for.
+        change: The jobs before and after the change.
+        effect: Effect of the change.
+        before: Place of the job before the change on the axis.
+        after: Place of the job after the change.
+        culprits: The packages that made the change, if they were searched for.
     """
 
     change: Transition
@@ -92,24 +92,24 @@ class UpgradeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedCase:
-    """One case on one platform, both ends compared.
+    """The comparison of both ends for a case on a platform.
 
     Attributes:
         case: The case that changed.
         axis: The platform and its cells.
-        whole: Both ends; None if they cannot be compared.
-        steps: The changes on the way, in order; none where nothing differs.
-        refused: Why both ends cannot be compared.
-        flaky: How two attempts of the same job disagree; then it has no other result.
-        tried: At how many points it was tried.
-        untried: At how many points that it applies to it was not tried.
+        whole: The change between both ends; None if they cannot be compared.
+        steps: The changes between neighbouring points, in order; empty if nothing differs.
+        refusal: Reason why both ends cannot be compared, empty if they can.
+        flaky: Disagreement of two attempts of a job; such a case has no other result.
+        tried: Number of points at which the case was tried.
+        untried: Number of points to which the case applies but where it was not tried.
     """
 
     case: Case
     axis: UpgradeAxis
     whole: Transition | None = None
     steps: tuple[UpgradeStep, ...] = ()
-    refused: str = ""
+    refusal: str = ""
     flaky: str = ""
     tried: int = 0
     untried: int = 0
@@ -121,19 +121,19 @@ class ComparedCase:
 
     @property
     def passing(self) -> UpgradeStep | None:
-        """The first change that breaks it on the way, if it does not break from end to end."""
+        """The first change that breaks the case, if it is not broken at the new end."""
         if self.effect in BREAKING:
             return None
         return next((step for step in self.steps if step.effect in BREAKING), None)
 
     @property
     def decisive(self) -> UpgradeStep | None:
-        """The change that made it so: the last with that effect, else the last of all."""
+        """The change that decides the effect: the last change with that effect, else the last."""
         same = [step for step in self.steps if step.effect is self.effect]
         return next(reversed(same or self.steps), None)
 
     def find_cells(self, step: UpgradeStep) -> tuple[PlannedCell, PlannedCell]:
-        """Return the cells of the jobs that a change is between."""
+        """Return the cells of the jobs before and after a change."""
         cells = {planned.cell.id: planned for planned in self.axis.cells}
         return cells[step.change.before.record.cell], cells[step.change.after.record.cell]
 
@@ -144,6 +144,7 @@ def choose_predicate_options(step: UpgradeStep) -> PredicateOptions:
     Args:
         step: The change.
     """
+    # Costs do not change any other predicate, so their fact is named.
     if step.effect is Effect.LARGER:
         return PredicateOptions(fact=show_change(step.change).artifact)
     records = step.change.before.record, step.change.after.record
@@ -163,7 +164,7 @@ def search_culprits(compared: ComparedCase, step: UpgradeStep, search: Search) -
     Args:
         compared: The case that changed.
         step: The change.
-        search: Searches in two cells of a case, by the predicate that the options name.
+        search: Function that searches for culprits between two cells of a case.
     """
     before, after = (planned.cell for planned in compared.find_cells(step))
     try:
@@ -171,6 +172,7 @@ def search_culprits(compared: ComparedCase, step: UpgradeStep, search: Search) -
     except ConformanceError as error:
         return Culprits(case=compared.case.id, doubts=str(error))
     doubts = "; ".join(list_doubts(found))
+    # A flaky answer would name innocent packages in a report.
     if not found.is_confirmed:
         return Culprits(case=compared.case.id, doubts=doubts)
     return Culprits(

@@ -1,4 +1,4 @@
-"""The effect of a change on an upgrade: it breaks, silently computes another value, ..."""
+"""Effects of changes on an upgrade: a case breaks, silently computes another value, ..."""
 
 from __future__ import annotations
 
@@ -31,48 +31,48 @@ class Effect(StrEnum):
     """The effect of a change on a program, the gravest first."""
 
     BROKEN = "broken"
-    """It worked, and raises, crashes, takes too long or too much memory; or does in another way."""
+    """Worked before; now raises, crashes, or exceeds its time or memory, also in a variant."""
     WRONG = "wrong"
-    """It was right, or raised, and silently computes something wrong by its own reference."""
+    """Was right, or raised; now silently computes a value that deviates from the reference."""
     VALUE = "value"
-    """It silently computes something else, and no reference decides which is right."""
+    """Silently computes another value, and no reference decides which is right."""
     FACTS = "facts"
     """Other collectives, placement, memory spaces, donation, dtypes or shardings."""
     LARGER = "larger"
     """More work or memory, by XLA's cost and memory analysis."""
     ENDING = "ending"
-    """It fails, or conforms, as before, but ends with another error or message."""
+    """Fails, or conforms, as before, but with another error or message."""
     FIXED = "fixed"
-    """It failed or was wrong, and works or is right."""
+    """Failed or was wrong; now works or is right."""
     UNCHANGED = "unchanged"
-    """None of this; an IR may differ."""
+    """None of these; an IR may differ."""
 
 
 BREAKING: Final = frozenset({Effect.BROKEN, Effect.WRONG, Effect.VALUE})
 """Effects for which an upgrade fails."""
 SILENT: Final = frozenset({Effect.WRONG, Effect.VALUE})
-"""Those of them that raise no error."""
+"""Breaking effects that raise no error."""
 COST_METRICS: Final = {
     "flops": "floating-point operations",
     "bytes": "bytes accessed",
     "temp_bytes": "bytes of temporary memory",
     "peak_bytes": "bytes of memory at the peak",
 }
-"""Figures of the cost and memory analyses of XLA, by fact."""
+"""Descriptions of the metrics of XLA's cost and memory analyses, by fact."""
 GROWN: Final = 1.1
-"""How many times as much counts as more."""
+"""Minimum factor of an increase."""
 LEAST: Final = 1024
-"""Least increase in bytes or operations: small programs have a fixed overhead that varies."""
+"""Minimum increase in bytes or operations: small programs have a fixed overhead that varies."""
 
 
 _OTHERWISE: Final = {VALUE: Effect.VALUE, FACTS: Effect.FACTS, VARIANTS: Effect.ENDING}
 """Effects of a difference in a job that ends as before, neither better nor worse."""
 _DECLARED: Final = re.compile(r"^(not as the )?deviation [^:]*: ")
 """The beginning of a reason that a deviation declares, whose issue is shown anyway."""
-_OF_WAY: Final = f"{SAME_AS} "
-"""How a reason begins that is about another way."""
-_FAILS: Final = re.compile(rf"{_OF_WAY}\w+: ({'|'.join(set(Outcome) - {Outcome.OK})})\b")
-"""A reason that reports that another way gives no value."""
+_OF_VARIANT: Final = f"{SAME_AS} "
+"""Prefix of a reason about a variant."""
+_FAILS: Final = re.compile(rf"{_OF_VARIANT}\w+: ({'|'.join(set(Outcome) - {Outcome.OK})})\b")
+"""A reason about a variant that gives no value."""
 CONTEXT: Final = 20
 """Characters of the common beginning that are shown before two texts differ."""
 
@@ -81,9 +81,9 @@ class ShownChange(NamedTuple):
     """The part of a change that is shown.
 
     Attributes:
-        artifact: `format_ending`, `value`, `same_as`, the name of a fact or of a figure.
-        before: Its text before.
-        after: Its text after.
+        artifact: `format_ending`, `value`, `same_as`, or the name of a fact or metric.
+        before: Text of the artifact before the change.
+        after: Text of the artifact after the change.
     """
 
     artifact: str
@@ -101,24 +101,25 @@ def classify_change(change: Transition) -> Effect:
     if change.kind is TransitionKind.FIXED:
         return Effect.FIXED
     if change.kind is TransitionKind.REGRESSED:
-        ran = after.outcome is Outcome.OK and not _only_ways_fail(change)
+        ran = after.outcome is Outcome.OK and not _only_variants_fail(change)
         return Effect.WRONG if ran else Effect.BROKEN
     if ENDING in change.changed:
         return _classify_endings(before, after)
+    # In order of gravity, since a job may differ in several ways.
     found = next((effect for name, effect in _OTHERWISE.items() if name in change.changed), None)
     return found or (Effect.LARGER if any(_find_grown(before, after)) else Effect.UNCHANGED)
 
 
-def _only_ways_fail(change: Transition) -> bool:
-    """Say whether nothing is wrong but that other ways, in which it worked, give nothing."""
+def _only_variants_fail(change: Transition) -> bool:
+    """Say whether only variants that worked before fail, and the program itself is right."""
     reasons = list(_list_reasons(change.after.record))
-    if VARIANTS not in change.changed or not reasons or not reasons[0].startswith(_OF_WAY):
+    if VARIANTS not in change.changed or not reasons or not reasons[0].startswith(_OF_VARIANT):
         return False  # errors of the program itself are the first reasons
-    return all(_FAILS.match(text) for text in reasons if text.startswith(_OF_WAY))
+    return all(_FAILS.match(text) for text in reasons if text.startswith(_OF_VARIANT))
 
 
 def _classify_endings(before: Record, after: Record) -> Effect:
-    """Return the effect of another ending, where conformance is the same as before."""
+    """Return the effect of another outcome with the same conformance."""
     if after.conformance is Conformance.CONFORMS:
         return Effect.ENDING
     if after.outcome is not Outcome.OK:
@@ -142,7 +143,7 @@ def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
     if VALUE in change.changed and change.value is not None:
         yield ShownChange(VALUE, *_contrast_values(change, change.value))
     if VARIANTS in change.changed:
-        ways = _describe_ways(change.before), _describe_ways(change.after)
+        ways = _describe_variants(change.before), _describe_variants(change.after)
         if ways[0] != ways[1]:
             yield ShownChange(VARIANTS, *contrast(*ways))
     if before.conformance is not after.conformance and describe_outcome(before) != describe_outcome(
@@ -160,7 +161,7 @@ def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
 
 
 def describe_outcome(record: Record) -> str:
-    """Return how a job ended, with the reason if it ran and deviates.
+    """Return the outcome of a job, with the reason if it ran and deviates.
 
     Args:
         record: The job.
@@ -171,17 +172,17 @@ def describe_outcome(record: Record) -> str:
 
 
 def _list_reasons(record: Record) -> Iterator[str]:
-    """Yield why a job deviates."""
+    """Yield the reasons of a deviation, without its description."""
     return (_DECLARED.sub("", reason) for reason in record.reasons)
 
 
-def _describe_ways(side: StoredJob) -> str:
-    """Return in which other ways a program disagrees with itself, and how.
+def _describe_variants(side: StoredJob) -> str:
+    """Return the variants that disagree with the program, and their differences.
 
-    The reasons may only be about the program itself; then the failures of its ways are read.
+    If the reasons are only about the program itself, the failures of its variants are read.
     """
-    of_ways = [text for text in _list_reasons(side.record) if text.startswith(_OF_WAY)]
-    texts = [text.removeprefix(_OF_WAY) for text in of_ways]
+    of_variants = [text for text in _list_reasons(side.record) if text.startswith(_OF_VARIANT)]
+    texts = [text.removeprefix(_OF_VARIANT) for text in of_variants]
     if not texts:
         seen = load_variants(side.record.artifacts, side.blobs)
         failed = {name: v for name, v in seen.items() if v.was_run and v.value is None}
@@ -190,11 +191,11 @@ def _describe_ways(side: StoredJob) -> str:
 
 
 def contrast(before: str, after: str) -> tuple[str, str]:
-    """Return two texts, each in one short line in which they differ.
+    """Return two texts, each shortened to a line in which they differ.
 
     Args:
-        before: The one.
-        after: The other.
+        before: Text before the change.
+        after: Text after the change.
     """
     short = shorten(before), shorten(after)
     if short[0] != short[1]:
@@ -207,9 +208,10 @@ def contrast(before: str, after: str) -> tuple[str, str]:
 
 
 def _contrast_values(change: Transition, compared: Comparison) -> tuple[str, str]:
-    """Return the values, where they differ most."""
+    """Return the elements of both values that differ most."""
     worst = next(d for d in compared.differences if d.agreement is compared.agreement)
     old, new = (_format_value(load_value(side), worst) for side in (change.before, change.after))
+    # Equal texts of different bits, e.g. two NaNs, have no place where they differ.
     return (old, new) if old == new else contrast(old, new)
 
 
@@ -246,7 +248,7 @@ def _format_item(item: Any) -> str:
 
 
 def _find_grown(before: Record, after: Record) -> Iterator[str]:
-    """Yield the figures of which there is more."""
+    """Yield the metrics that increased."""
     for name in COST_METRICS:
         old, new = before.facts.get(name), after.facts.get(name)
         if old is not None and new is not None and new > GROWN * old and new - old >= LEAST:

@@ -1,4 +1,4 @@
-"""The trial of an upgrade: both ends first, then the cases that differ on releases between."""
+"""The trials of an upgrade: both ends first, then changed cases on the releases in between."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     Jobs = dict[Job, tuple["CaseUpgrade", int]]
 
 ATTEMPTS: Final = 3
-"""How often a change without a reference is tried again."""
+"""Number of further attempts of a change without a reference."""
 
 
 @dataclass(slots=True)
 class CaseUpgrade:
-    """A case on one platform, under way."""
+    """The trials of a case on a platform."""
 
     case: Case
     described: RunCase
@@ -55,18 +55,19 @@ class CaseUpgrade:
     def __post_init__(self) -> None:
         for place, planned in enumerate(self.axis.cells):
             if reason := find_exclusion_reason(self.case, planned):
+                # Known before any trial: such cells are no points of the bisection.
                 self.silent[place] = reason
 
     @property
-    def refused(self) -> str:
-        """Why both ends cannot be compared; empty if they can, as far as is known."""
+    def refusal(self) -> str:
+        """Reason why both ends cannot be compared; empty if none is known."""
         ends = (0, len(self.axis.cells) - 1)
         reason = (f"{self.axis.labels[n]}: {self.silent[n]}" for n in ends if n in self.silent)
         return next(reason, "")
 
     @property
     def points(self) -> tuple[int, ...]:
-        """Places that say something, as far as is known."""
+        """Places that can be compared, as far as known."""
         return tuple(n for n in range(len(self.axis.cells)) if n not in self.silent)
 
     def compare(self, before: int, after: int) -> Transition:
@@ -86,13 +87,13 @@ class CaseUpgrade:
 
         Args:
             place: The place.
-            alone: Whether it must have a process of its own.
+            alone: Whether the job must have a separate process.
         """
         return Job(case=self.case, planned=self.axis.cells[place], alone=alone)
 
     def choose_places(self, *, every: bool) -> list[int]:
         """Return the places to try next."""
-        if self.refused:
+        if self.refusal:
             return []
         return choose_points(
             self.points, self.sides, self.differs, coarse=self.axis.coarse, every=every
@@ -108,8 +109,8 @@ class CaseUpgrade:
                 yield before
 
     def find_changed(self) -> list[tuple[int, int]]:
-        """Return the places between which something changed."""
-        return [] if self.refused else find_changes(self.sides, self.differs)
+        """Return pairs of neighbouring tried places that differ."""
+        return [] if self.refusal else find_changes(self.sides, self.differs)
 
     def is_unjudged(self, place: int) -> bool:
         """Say whether no reference judges the job at a place."""
@@ -124,7 +125,7 @@ class CaseUpgrade:
             self.silent[place] = shorten(format_ending(side.record))
 
     def confirm(self, place: int, again: StoredJob) -> None:
-        """Compare the job of a place with a second attempt there."""
+        """Compare the job of a place with a second attempt."""
         first = self.sides[place]
         tolerance = Tolerance.of(self.case)
         reason = find_disagreement(load_observation(*first), load_observation(*again), tolerance)
@@ -136,24 +137,24 @@ class CaseUpgrade:
     def make_comparison(self) -> ComparedCase:
         """Return the comparison of both ends, after all trials."""
         known = ComparedCase(
-            case=self.case, axis=self.axis, refused=self.refused, flaky=self.flaky,
+            case=self.case, axis=self.axis, refusal=self.refusal, flaky=self.flaky,
             tried=self.tried,
         )  # fmt: skip
-        if known.refused or known.flaky:
+        if known.refusal or known.flaky:
             return known
         whole = self.compare(0, len(self.axis.cells) - 1)
         steps = [self._make_step(*pair) for pair in self.find_changed()]
         known = replace(known, untried=len(set(self.points) - self.sides.keys()))
         effect = classify_change(whole)
         if steps and effect not in {Effect.UNCHANGED, *(step.effect for step in steps)}:
-            # The job before it does not show it, e.g. another value after an error.
+            # The last step hides the effect, e.g. another value after an error.
             steps[-1] = replace(steps[-1], change=whole, effect=effect)
         return replace(known, whole=whole, steps=tuple(steps))
 
     def _make_step(self, before: int, after: int) -> UpgradeStep:
         change = self.compare(before, after)
         if (effect := classify_change(change)) is Effect.UNCHANGED:
-            # It came little by little: here it is first seen to differ from the beginning.
+            # A gradual change: the first place that differs from the beginning.
             change = self.compare(0, after)
             effect = classify_change(change)
         return UpgradeStep(change=change, effect=effect, before=before, after=after)
@@ -167,8 +168,8 @@ class Upgrade:
         axes: The cells between both ends, by platform.
         root: Folder of the project.
         runner: Runs jobs.
-        blobs: Where their artifacts are.
-        thorough: Whether every case is tried everywhere, also where both ends are alike.
+        blobs: Artifacts of the jobs.
+        thorough: Whether every case is tried at every point, also if both ends are alike.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class Upgrade:
         """Try everything that must be tried, and yield the record of each new job.
 
         Both sides of each change are tried once more at the end: a flaky case has no other result.
-        Where no reference applies, it may do the same twice by chance: it is tried twice more.
+        Without a reference, two attempts may agree by chance, so two more follow.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -227,14 +228,14 @@ class Upgrade:
         return StoredJob(record, self._blobs)
 
     def _plan_jobs(self) -> Jobs:
-        """Return the jobs to try next, those of one cell together, so that they share a worker."""
+        """Return the jobs to try next, ordered by cell, so that jobs of a cell share a worker."""
         wanted = [
             (place, line)
             for line in self.cases
             for place in line.choose_places(every=self._thorough)
         ]
-        # What breaks one case may break all for a while: where it does, each of them is tried. Only
-        # once its release is known, for the sake of jobs that would tell nothing.
+        # A change may break all cases for some releases, so all are tried where a case breaks. Only
+        # after bisection, since before it most of these jobs would show nothing.
         wanted = wanted or list(self._find_shared())
         wanted.sort(key=lambda pair: pair[0])
         return {line.make_job(place): (line, place) for place, line in wanted}
@@ -245,18 +246,19 @@ class Upgrade:
         for line in self.cases:
             broken.setdefault(line.axis.platform, set()).update(line.find_broken())
         for line in self.cases:
-            if not line.refused:
+            if not line.refusal:
                 untried = broken[line.axis.platform].intersection(line.points) - line.sides.keys()
                 yield from ((place, line) for place in untried)
 
     def _plan_confirmation(self, attempts: int, *, unjudged: bool) -> Jobs:
-        """Return both sides of every change, or only jobs without a reference, to be tried again.
+        """Return the jobs to confirm: both sides of every change, or those without a reference.
 
         Args:
-            attempts: How often each is to be tried; earlier runs count.
+            attempts: Total number of attempts of a job, including those of earlier runs.
             unjudged: Whether only jobs without a reference are tried.
         """
         return {
+            # Alone: a job that fails only after another job of its process is flaky.
             line.make_job(place, alone=True): (line, place)
             for line in self.cases
             for place in dict.fromkeys(chain.from_iterable(line.find_changed()))

@@ -43,7 +43,7 @@ def report_of(folder: Path, *, name: str, reason: str) -> Report:
     )
     asides = (
         ComparedCase(case=case(f"f/{name}-2"), axis=AXIS, flaky=reason),
-        ComparedCase(case=case(f"f/{name}-3"), axis=AXIS, refused=reason),
+        ComparedCase(case=case(f"f/{name}-3"), axis=AXIS, refusal=reason),
     )
     left_out = (Exclusion(case="", cell=name, reason=reason),)
     return tried.report(file_of(told(*tried.compared, *asides, left_out=left_out)))

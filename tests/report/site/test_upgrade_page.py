@@ -68,7 +68,7 @@ def test_what_is_not_said_is_told(tried: Tried) -> None:
     """What is flaky with its spread, what was not compared, fails alike, or was left out."""
     asides = (
         ComparedCase(case=case("f/flaky"), axis=AXIS, flaky="0.6.0: attempts disagree: 1.0, 2.0"),
-        ComparedCase(case=case("f/large"), axis=AXIS, refused="0.5.3: needs 16 devices"),
+        ComparedCase(case=case("f/large"), axis=AXIS, refusal="0.5.3: needs 16 devices"),
     )
     tried.case("f/fails", RAISED, RAISED, RAISED, RAISED)
     left_out = (Exclusion(case="", cell="jax0.6.3-py311-cpu8", reason="mine 1.0 asks for jax<0.6"),)

@@ -76,7 +76,7 @@ def test_a_program_that_prints_without_end(monkeypatch: pytest.MonkeyPatch) -> N
     ended = ran("print('first')\nwhile True: print('x' * 1000)")
     assert ended.cut == "output"
     assert ended.stdout.startswith(b"first\n")
-    assert len(ended.stdout) < 2 * process.KEPT + 100
+    assert len(ended.stdout) < 2 * process.EXCERPT + 100
 
 
 def test_a_program_that_is_not_wanted_any_more() -> None:

@@ -189,9 +189,9 @@ def test_releases_that_say_nothing_are_stepped_around(tmp_path: Path) -> None:
 def test_an_end_that_says_nothing(tmp_path: Path) -> None:
     """Then nothing is compared, and the reason is given."""
     (one,), world = upgraded(tmp_path / "a", since("0.8.0", 1, Outcome.UNSUPPORTED))
-    assert (one.whole, one.refused) == (None, "0.8.0: unsupported")
+    assert (one.whole, one.refusal) == (None, "0.8.0: unsupported")
     (one,), world = upgraded(tmp_path / "b", since("0.8.0", 1, 2), releases=">=0.6")
-    assert one.refused == "0.5.3: applies to jax>=0.6, the cell has 0.5.3"
+    assert one.refusal == "0.5.3: applies to jax>=0.6, the cell has 0.5.3"
     assert world.asked == []
 
 
