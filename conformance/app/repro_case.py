@@ -26,7 +26,7 @@ from conformance.triage.repro.embedded_modules import LARGEST, load_source
 from conformance.triage.repro.header import describe_nightlies
 from conformance.triage.repro.observed_jobs import find_golden_span, load_jobs, run_plan
 from conformance.triage.repro.verification import NotReproducedError, find_difference
-from conformance.triage.repro.writer import Written, write_reproduction
+from conformance.triage.repro.writer import ReproductionFile, write_reproduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
     from conformance.report.upstream_issue import FirstBadRelease
-    from conformance.triage.repro.observed_jobs import SeenJob
+    from conformance.triage.repro.observed_jobs import ObservedJob
 
 MOST: Final = 2
 TEST: Final = ".py::"
@@ -106,8 +106,8 @@ def reproduce_case(
 
 
 def _write_checked(
-    session: Session, job: SeenJob, wanted: tuple[str, ...], name: str
-) -> tuple[Written, ConformanceError | None]:
+    session: Session, job: ObservedJob, wanted: tuple[str, ...], name: str
+) -> tuple[ReproductionFile, ConformanceError | None]:
     """Return the file, and the error if it does not end alone as the case did.
 
     One that carries packages in vain is tried with packages that are required: they may come with
@@ -115,7 +115,7 @@ def _write_checked(
     """
     settings = session.context.settings
     index = settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
-    tried: list[tuple[Written, ConformanceError]] = []
+    tried: list[tuple[ReproductionFile, ConformanceError]] = []
     for largest in (LARGEST, 0):
         source, own = load_source(job.job.case, wanted, _read_text, largest=largest)
         written = write_reproduction(job.job, source, job.seen, name, own)
@@ -147,7 +147,7 @@ def _check_outputs(file: Path, options: ReproOptions) -> None:
     check_writable("--out", file)
 
 
-def _render_remarks(job: SeenJob, written: Written) -> Iterator[str]:
+def _render_remarks(job: ObservedJob, written: ReproductionFile) -> Iterator[str]:
     """Yield what the file of a job does not show."""
     if written.unasserted:
         names = ", ".join(written.unasserted)
@@ -189,7 +189,7 @@ def _plan_case(
 @contextlib.contextmanager
 def _observe(
     session: Session, plan: Plan, preparation: Preparation, run: str | None
-) -> Iterator[list[SeenJob]]:
+) -> Iterator[list[ObservedJob]]:
     if run is not None:
         yield load_jobs(plan, session.context.open_run(run))
         return
@@ -200,7 +200,7 @@ def _observe(
 
 
 def _make_upstream(
-    jobs: list[SeenJob], written: Written, origin: FirstBadRelease | None
+    jobs: list[ObservedJob], written: ReproductionFile, origin: FirstBadRelease | None
 ) -> UpstreamBug:
     compared = compare_jobs(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
     job = jobs[0].job

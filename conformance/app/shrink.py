@@ -21,7 +21,7 @@ from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
 from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
-from conformance.triage.repro.case_source import extract
+from conformance.triage.repro.case_source import extract_source
 from conformance.triage.repro.observed_jobs import run_plan
 from conformance.triage.repro.script_file import make_script_run, render_script_file
 from conformance.triage.repro.writer import write_reproduction
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case, Deviation
     from conformance.triage.programs.program import ProgramTarget
-    from conformance.triage.shrink.report import Shrunk
+    from conformance.triage.shrink.report import ShrunkProgram
 
     Report = Callable[[], AbstractContextManager[Callable[[str], None]]]
 
@@ -94,7 +94,7 @@ class ShrinkResult:
         data: The report as JSON.
     """
 
-    shrunk: Shrunk
+    shrunk: ShrunkProgram
     lines: tuple[str, ...]
     data: Mapping[str, Any]
 
@@ -169,7 +169,7 @@ def _read_text(file: Path) -> str:
 
 def _shrink_case(
     context: ProjectContext, case: Case, options: ShrinkOptions, report: Report, folder: Path
-) -> Shrunk:
+) -> ShrunkProgram:
     if options.wanted:
         raise UsageError(f"--with {options.wanted[0]}: goes with a script, got a case")
     cell, session = context.find_cell(options.bad), Session(context=context)
@@ -200,7 +200,7 @@ def _shrink_case(
         # The shrunk case is no case of the project: its results do not go to the user's cache.
         cache = replace(session, results_folder=folder / "cache").results
         with run_plan(plan, executor, cache, session.make_judge) as jobs:
-            source = extract(file, left.name, _read_text)
+            source = extract_source(file, left.name, _read_text)
             content = write_reproduction(jobs[0].job, source, jobs[0].seen, options.repro.name).text
         write_file("--repro", options.repro, content.encode())
     return shrunk
@@ -212,7 +212,7 @@ def _shrink_script(
     options: ShrinkOptions,
     report: Report,
     folder: Path,
-) -> Shrunk:
+) -> ShrunkProgram:
     if options.fact:
         raise UsageError(f"--fact {options.fact}: goes with a case, got a script")
     cell, good = context.find_cell(select_one_cpu(options.bad)), options.good

@@ -87,4 +87,4 @@ def command(*, script: str, dry_run: bool, output: Output, **options: Any) -> in
         output.print("a dry run: these commands find the case once it is written")
     output.print(*render_undeclared(ported))
     output.write_json(make_json(ported, written=not dry_run))
-    return ExitCode.UNEXPECTED if ported.undeclared else ExitCode.OK
+    return ExitCode.UNEXPECTED if ported.undeclared_records else ExitCode.OK

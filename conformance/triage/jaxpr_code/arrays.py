@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.jaxpr_code.literals import dtype, plain, tuple_of
+from conformance.triage.jaxpr_code.literals import render_dtype, render_plain, render_tuple
 from conformance.triage.jaxpr_code.template import fill
 from conformance.triage.jaxpr_code.writer import Assignment
 
@@ -101,10 +101,10 @@ def _is_operator(primitive: str, left: CodeValue, right: CodeValue) -> bool:
     return (
         # Operands of two dtypes, or of which one is weak, are converted first.
         kind == right.aval.dtype
-        and left.weak == right.weak
+        and left.is_weak == right.is_weak
         # Python would compute an operation on two numbers itself.
-        and any(value.traced for value in both)
-        and all(value.traced or _is_python_number(value) for value in both)
+        and any(value.is_traced for value in both)
+        and all(value.is_traced or _is_python_number(value) for value in both)
         # `+` of booleans is a logical or, and `-` fails.
         and (kind != "bool" or primitive in BITWISE)
         # `/` of integers converts them to floating point numbers.
@@ -121,7 +121,7 @@ def _is_python_number(value: CodeValue) -> bool:
 
 def _write_neg(eqn: Equation) -> str:
     # Python would negate a number itself.
-    return f"-{eqn.texts[0]}" if eqn.inputs[0].traced else fill(eqn, "lax.neg({0})")
+    return f"-{eqn.texts[0]}" if eqn.inputs[0].is_traced else fill(eqn, "lax.neg({0})")
 
 
 def _write_convert(eqn: Equation) -> str | list[CodeValue]:
@@ -142,8 +142,10 @@ def _write_broadcast(eqn: Equation) -> str:
     (value,) = eqn.inputs
     eqn.take("broadcast_dimensions")
     # `jnp.full` makes no weak type.
-    if value.bare and not value.weak:
-        return fill(eqn, f"wide = jnp.full({{shape}}, {value.bare}, {dtype(value.aval.dtype)})")
+    if value.bare and not value.is_weak:
+        return fill(
+            eqn, f"wide = jnp.full({{shape}}, {value.bare}, {render_dtype(value.aval.dtype)})"
+        )
     return fill(eqn, "wide = lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})")
 
 
@@ -172,7 +174,7 @@ def _write_select(eqn: Equation) -> str:
 def _write_empty(eqn: Equation) -> str:
     if eqn.take("memory_space") not in {None, "Device"}:
         raise eqn.make_error("memory_space", "only the device's own is known")
-    return fill(eqn, f"lax.empty({plain(eqn.outputs[0].shape)}, {{dtype:dtype}})")
+    return fill(eqn, f"lax.empty({render_plain(eqn.outputs[0].shape)}, {{dtype:dtype}})")
 
 
 def _write_reduction(eqn: Equation) -> str:
@@ -180,14 +182,14 @@ def _write_reduction(eqn: Equation) -> str:
     name = REDUCTIONS[eqn.primitive][0]
     if (
         value.aval.dtype in UNCONVERTED
-        and not value.weak
+        and not value.is_weak
         and over
         and eqn.primitive in JNP_REDUCTIONS
     ):
         every = len(over) == len(value.aval.shape)
-        axis = "" if every else f", axis={plain(over[0] if len(over) == 1 else over)}"
+        axis = "" if every else f", axis={render_plain(over[0] if len(over) == 1 else over)}"
         return f"{name} = jnp.{JNP_REDUCTIONS[eqn.primitive]}({value.text}{axis})"
-    return f"{name} = {render_reduction(eqn.program, eqn.primitive, value, plain(over))}"
+    return f"{name} = {render_reduction(eqn.program, eqn.primitive, value, render_plain(over))}"
 
 
 def render_reduction(program: WrittenProgram, primitive: str, value: CodeValue, over: str) -> str:
@@ -205,7 +207,7 @@ def _monoid(primitive: str, value: CodeValue) -> tuple[str, str]:
     # Integers have no infinity.
     if _is_integer(value) and start.endswith("np.inf"):
         start = f"np.iinfo(np.{value.aval.dtype}).{'min' if start.startswith('-') else 'max'}"
-    return function, f"np.array({start}, {dtype(value.aval.dtype)})"
+    return function, f"np.array({start}, {render_dtype(value.aval.dtype)})"
 
 
 def _write_windows(eqn: Equation) -> str:
@@ -238,8 +240,8 @@ def _write_dynamic_update(eqn: Equation) -> str:
 def _render_starts(eqn: Equation, starts: Sequence[CodeValue]) -> tuple[str, str]:
     """Return the start of a slice, and the keyword that makes no index count from the end."""
     if eqn.program.release >= PLAIN_INDICES:
-        return tuple_of(start.text for start in starts), ", allow_negative_indices=False"
-    return tuple_of(
+        return render_tuple(start.text for start in starts), ", allow_negative_indices=False"
+    return render_tuple(
         # Before 0.5.3 public functions add the size to a negative start; the primitive takes it for
         # 0.
         str(max(0, int(start.bare)))

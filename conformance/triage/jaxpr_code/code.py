@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from conformance.ir.jaxpr.document import decode
 from conformance.triage.jaxpr_code import arrays, control, sharding
-from conformance.triage.jaxpr_code.literals import one_or_tuple
+from conformance.triage.jaxpr_code.literals import render_items
 from conformance.triage.jaxpr_code.program import UnsupportedJaxprError, WrittenProgram
 from conformance.triage.jaxpr_code.template import fill
 from conformance.triage.jaxpr_code.writer import FunctionBody
@@ -23,7 +23,7 @@ LETTERS = ("x", "y", "z", "u", "v", "w")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class JaxprCode:
     """A program as code.
 
     Attributes:
@@ -38,7 +38,7 @@ class Code:
     statements: tuple[str, ...]
 
 
-def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> Code:
+def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> JaxprCode:
     """Return a jaxpr as code.
 
     Args:
@@ -64,18 +64,18 @@ def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> Code:
     }
     program, entry = WrittenProgram(read, Version(release).release, rules), read.jaxprs[0]
     # Before the parameters, so that none of them takes the name.
-    name, count = program.names.fresh(name), len(entry.inputs)
+    name, count = program.names.reserve(name), len(entry.inputs)
     hints = LETTERS[:count] if count <= len(LETTERS) else ["x"] * count
-    given = program.variables(entry.inputs, hints)
+    given = program.make_variables(entry.inputs, hints)
     parameters = [value.text for value in given]
     body = FunctionBody(program)
     body.write_function(
         name, parameters,
-        lambda inner: one_or_tuple([v.text for v in inner.write_equations(entry, given)]), "",
+        lambda inner: render_items([v.text for v in inner.write_equations(entry, given)]), "",
     )  # fmt: skip
     # Functions precede the one that calls them.
     functions = [*program.functions, "\n".join(body.lines)]
-    return Code(
+    return JaxprCode(
         name=name, parameters=tuple(parameters),
         statements=(*program.render_meshes(), *functions),
     )  # fmt: skip

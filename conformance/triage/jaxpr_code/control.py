@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.ir.jaxpr.document import Aval
 from conformance.triage.jaxpr_code.arrays import render_reduction
 from conformance.triage.jaxpr_code.dataflow import Dataflow
-from conformance.triage.jaxpr_code.literals import one_or_tuple, plain, tuple_of
+from conformance.triage.jaxpr_code.literals import render_items, render_plain, render_tuple
 from conformance.triage.jaxpr_code.program import CodeValue
 from conformance.triage.jaxpr_code.sharding import render_sharding, render_space
 from conformance.triage.jaxpr_code.template import fill
@@ -37,7 +37,7 @@ def _texts(values: Sequence[CodeValue]) -> list[str]:
 
 def _write_cond(eqn: Equation) -> str:
     jaxprs = [eqn.program.document.jaxprs[branch["jaxpr"]] for branch in eqn.take("branches")]
-    selector, operands = eqn.flow.selector(eqn.eqn), eqn.inputs[1:]
+    selector, operands = eqn.flow.find_selector(eqn.eqn), eqn.inputs[1:]
     platforms = _branch_platforms(selector.platforms)
     if platforms:
         called = [f"on_{'_'.join(names or ['any'])}" for names in platforms]
@@ -55,7 +55,7 @@ def _write_cond(eqn: Equation) -> str:
             for platform in of or ["default"]
         ]
         return f"choice = lax.platform_dependent({', '.join([*texts, *keywords])})"
-    selected = eqn.program.atom(selector.atom, eqn.values).text
+    selected = eqn.program.render_atom(selector.atom, eqn.values).text
     if selector.is_predicate:
         # `lax.cond` takes the branch for true first, its jaxpr has it last.
         return f"choice = lax.cond({', '.join([selected, *reversed(names), *texts])})"
@@ -123,10 +123,10 @@ def _render_jit_options(eqn: Equation) -> list[str]:
             ]
             # Shardings of inputs are a tuple with an item for each argument; those of the output
             # form a tree.
-            group = one_or_tuple if name == "out_shardings" else tuple_of
+            group = render_items if name == "out_shardings" else render_tuple
             options.append(f"{name}={group(texts)}")
     if donated := [n for n, given in enumerate(eqn.take("donated_invars", [])) if given]:
-        options.append(f"donate_argnums={plain(donated)}")
+        options.append(f"donate_argnums={render_plain(donated)}")
     if eqn.take("keep_unused"):
         options.append("keep_unused=True")
     for name in ("ctx_mesh", "resource_env"):
@@ -134,7 +134,7 @@ def _render_jit_options(eqn: Equation) -> list[str]:
         if eqn.take(name) not in (None, ["mesh"]):
             raise eqn.make_error(name, "the mesh of the context is not known")
     if pairs := eqn.take("compiler_options_kvs"):
-        items = ", ".join(f"{plain(key)}: {plain(value)}" for key, value in pairs)
+        items = ", ".join(f"{render_plain(key)}: {render_plain(value)}" for key, value in pairs)
         options.append(f"compiler_options={{{items}}}")
     return options
 
@@ -144,7 +144,7 @@ def _write_checkpoint(eqn: Equation) -> str:
     if (policy := eqn.take("policy")) is not None:
         # Policies with arguments are closures, whose arguments the jaxpr does not have.
         if policy not in POLICIES:
-            raise eqn.make_error("policy", f"{plain(policy)} is no policy of jax")
+            raise eqn.make_error("policy", f"{render_plain(policy)} is no policy of jax")
         more += f", policy=jax.checkpoint_policies.{policy}"
     name = eqn.write_function("block", eqn.get_jaxpr("jaxpr"), _list_parameters(eqn.inputs))
     return fill(eqn, f"kept = jax.checkpoint({name}{more})({{*}})")
@@ -158,7 +158,7 @@ def _write_compute_on(eqn: Equation) -> str:
     name = eqn.write_function(
         "on_host", eqn.get_jaxpr("jaxpr"), _list_parameters(eqn.inputs), context=context
     )
-    more = f"out_memory_spaces={one_or_tuple(spaces)}"
+    more = f"out_memory_spaces={render_items(spaces)}"
     return fill(eqn, f"compute_on({name}, {{=compute_type}}, {more})({{*}})")
 
 
@@ -166,7 +166,7 @@ def _write_reduce(eqn: Equation) -> str:
     half = len(eqn.inputs) // 2
     parameters = [(name, [name] * half) for name in ("a", "b")]
     name = eqn.write_function("combine", eqn.get_jaxpr("jaxpr"), parameters)
-    operands, starts = one_or_tuple(eqn.texts[:half]), one_or_tuple(eqn.texts[half:])
+    operands, starts = render_items(eqn.texts[:half]), render_items(eqn.texts[half:])
     return fill(eqn, f"lax.reduce({operands}, {starts}, {name}, {{dimensions}})")
 
 
@@ -176,44 +176,47 @@ def _pack_parameter(name: str, values: Sequence[CodeValue]) -> tuple[str, list[s
 
 
 def _write_while(eqn: Equation) -> str:
-    cond, body, fresh = (
+    cond, body, reserve = (
         eqn.get_jaxpr("cond_jaxpr"),
         eqn.get_jaxpr("body_jaxpr"),
-        eqn.program.names.fresh,
+        eqn.program.names.reserve,
     )
     count = eqn.take("cond_nconsts")
     end = count + eqn.take("body_nconsts")
     cond_consts, body_consts, initial = eqn.inputs[:count], eqn.inputs[count:end], eqn.inputs[end:]
     carry = [_pack_parameter("carry", initial)]
-    shape = Dataflow(cond, eqn.program.document.avals).aval(cond.out[0]).shape
+    shape = Dataflow(cond, eqn.program.document.avals).get_aval(cond.out[0]).shape
     if not shape:
         going = eqn.write_function("go_on", cond, carry, consts=cond_consts)
         step = eqn.write_function("step", body, carry, consts=body_consts)
-        return f"loop = lax.while_loop({going}, {step}, {one_or_tuple(_texts(initial))})"
+        return f"loop = lax.while_loop({going}, {step}, {render_items(_texts(initial))})"
+    dimensions = render_plain(list(range(len(shape))))
 
     # A batched loop runs while any condition holds; examples whose condition fails are kept.
     def write_masked(inner: FunctionBody, given: list[CodeValue]) -> str:
-        carried, go = given[len(body_consts) :], fresh("going")
-        inner.add(f"{go} = {going}({one_or_tuple(_texts(carried))})")
+        carried, go = given[len(body_consts) :], reserve("going")
+        inner.add(f"{go} = {going}({render_items(_texts(carried))})")
         kept = []
         for old, new in zip(carried, inner.write_equations(body, given), strict=True):
-            kept.append(fresh("kept"))
-            target, axes = old.aval.shape, plain(list(range(len(shape))))
+            kept.append(reserve("kept"))
+            target = old.aval.shape
             which = (
-                go if target == shape else f"lax.broadcast_in_dim({go}, {plain(target)}, {axes})"
+                go
+                if target == shape
+                else f"lax.broadcast_in_dim({go}, {render_plain(target)}, {dimensions})"
             )
             inner.add(f"{kept[-1]} = lax.select({which}, {new.text}, {old.text})")
-        return one_or_tuple(kept)
+        return render_items(kept)
 
     going = eqn.write_function("going_on", cond, carry, consts=cond_consts)
-    state = fresh("carry")
+    state = reserve("carry")
     pred = CodeValue(text=f"{going}({state})", aval=Aval(dtype="bool", shape=shape))
-    is_any_going = render_reduction(eqn.program, "reduce_or", pred, plain(list(range(len(shape)))))
+    is_any_going = render_reduction(eqn.program, "reduce_or", pred, dimensions)
     go_on = eqn.body.write_function(
-        fresh("go_on"), [state], lambda _: is_any_going, eqn.render_context()
+        reserve("go_on"), [state], lambda _: is_any_going, eqn.render_context()
     )
     step = eqn.write_function("step", body, carry, consts=body_consts, write=write_masked)
-    return f"loop = lax.while_loop({go_on}, {step}, {one_or_tuple(_texts(initial))})"
+    return f"loop = lax.while_loop({go_on}, {step}, {render_items(_texts(initial))})"
 
 
 def _write_scan(eqn: Equation) -> Assignment:
@@ -247,7 +250,7 @@ def _write_scan(eqn: Equation) -> Assignment:
 def _render_group(texts: Sequence[str]) -> str:
     """Return the text of a subtree, `None` if it is empty."""
     # None is a tree without leaves.
-    return one_or_tuple(texts) if texts else "None"
+    return render_items(texts) if texts else "None"
 
 
 def _render_target(names: Sequence[str]) -> str:

@@ -53,19 +53,19 @@ class Dataflow:
         self.read = {atom for atom in jaxpr.out if isinstance(atom, int)}
         # From the last: whether an equation is necessary follows from those after it.
         for results, eqn in reversed(pairs):
-            if self.needs(eqn, results):
+            if self.is_needed(eqn, results):
                 self.read.update(atom for atom in self._operands(eqn) if isinstance(atom, int))
 
-    def needs(self, eqn: Eqn, results: range) -> bool:
+    def is_needed(self, eqn: Eqn, results: range) -> bool:
         """Return whether an equation has an effect, or its results are read."""
         # An effect, e.g. of `jax.debug.print`, has to stay although nothing reads a result.
         return bool(eqn.params.get("ctx effects")) or not self.read.isdisjoint(results)
 
-    def aval(self, atom: Atom) -> Aval:
+    def get_aval(self, atom: Atom) -> Aval:
         """Return the type of an atom."""
         return self._avals[self._types[atom] if isinstance(atom, int) else atom.aval]
 
-    def selector(self, choice: Eqn) -> Selector:
+    def find_selector(self, choice: Eqn) -> Selector:
         """Return the operand that selects a branch of `cond`.
 
         `lax.cond` makes a number of its predicate, `lax.switch` clamps its index, and
@@ -73,7 +73,7 @@ class Dataflow:
         themselves.
         """
         atom, branches = choice.inputs[0], len(choice.params["branches"])
-        maker = self._maker(atom)
+        maker = self._find_maker(atom)
         if (
             maker is not None
             and maker.primitive == "convert_element_type"
@@ -81,23 +81,23 @@ class Dataflow:
         ):
             (predicate,) = maker.inputs
             # An index of another dtype is converted, too.
-            if isinstance(predicate, int) and self.aval(predicate).dtype == "bool":
+            if isinstance(predicate, int) and self.get_aval(predicate).dtype == "bool":
                 return Selector(predicate, is_predicate=True)
         if maker is not None and _is_clamp(maker, branches):
             atom = maker.inputs[1]
-            maker = self._maker(atom)
+            maker = self._find_maker(atom)
         if maker is not None and maker.primitive == "platform_index":
             return Selector(atom, platforms=maker)
         return Selector(atom)
 
-    def _maker(self, atom: Atom) -> Eqn | None:
+    def _find_maker(self, atom: Atom) -> Eqn | None:
         return self._makers.get(atom) if isinstance(atom, int) else None
 
     def _operands(self, eqn: Eqn) -> list[Atom]:
         """Return the atoms that the written statement reads."""
         if eqn.primitive != "cond":
             return eqn.inputs
-        selector = self.selector(eqn)
+        selector = self.find_selector(eqn)
         return eqn.inputs[1:] if selector.platforms else [selector.atom, *eqn.inputs[1:]]
 
 

@@ -40,7 +40,7 @@ class Names:
         self._taken: set[str] = {*IMPORTS, "env"}
         self._counts: dict[str, int] = {}
 
-    def fresh(self, wanted: str) -> str:
+    def reserve(self, wanted: str) -> str:
         """Return an unused name: the wanted one, with a number if it is taken."""
         # Without its number, or `x_2` would become `x_2_2`.
         base = name = make_identifier(_NUMBER.sub("", wanted))
@@ -59,38 +59,38 @@ def make_identifier(wanted: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name
 
 
-def tuple_of(parts: Iterable[str]) -> str:
+def render_tuple(parts: Iterable[str]) -> str:
     """Return the text of a tuple."""
     items = list(parts)
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
-def one_or_tuple(parts: Sequence[str]) -> str:
+def render_items(parts: Sequence[str]) -> str:
     """Return the only text, or the text of a tuple."""
-    return parts[0] if len(parts) == 1 else tuple_of(parts)
+    return parts[0] if len(parts) == 1 else render_tuple(parts)
 
 
-def plain(value: Any) -> str:
+def render_plain(value: Any) -> str:
     """Return the text of plain data, with tuples for lists."""
     if isinstance(value, list):
-        return tuple_of(map(plain, value))
+        return render_tuple(map(render_plain, value))
     # Double quotes, as Ruff has them.
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def axes(names: Any) -> str:
+def render_axes(names: Any) -> str:
     """Return the text of axis names: of a string if there is only one."""
-    return plain(names[0] if isinstance(names, list) and len(names) == 1 else names)
+    return render_plain(names[0] if isinstance(names, list) and len(names) == 1 else names)
 
 
-def dtype(name: str) -> str | None:
+def render_dtype(name: str) -> str | None:
     """Return the text of a dtype, None if it has no public name."""
     if not _DTYPES.fullmatch(name):
         return None
     return "jnp.bool_" if name == "bool" else f"jnp.{name}"
 
 
-def number(value: Any, of: str) -> str | None:
+def render_number(value: Any, of: str) -> str | None:
     """Return the text of a number in Python, None if the value is not a number.
 
     Args:
@@ -100,7 +100,7 @@ def number(value: Any, of: str) -> str | None:
     match value:
         case ["complex", real, imaginary]:
             half = "float32" if of == "complex64" else "float64"
-            parts = (number(real, half), number(imaginary, half))
+            parts = (render_number(real, half), render_number(imaginary, half))
             return None if None in parts else f"complex({parts[0]}, {parts[1]})"
         case str():
             return SPECIAL.get(value)
@@ -121,7 +121,7 @@ def _render_real(value: float, of: str) -> str:
     return repr(float(value))
 
 
-def spec(data: Any) -> str | None:
+def render_spec(data: Any) -> str | None:
     """Return the text of a PartitionSpec, None if it is not supported.
 
     Args:
@@ -140,7 +140,7 @@ def spec(data: Any) -> str | None:
         elif not isinstance(part, list) or (part and part[0] in {"unreduced", "reduced"}):
             return None
         else:
-            parts.append(axes(part) if part else "None")
+            parts.append(render_axes(part) if part else "None")
     return f"P({', '.join(parts)})"
 
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ConformanceError
-from conformance.triage.jaxpr_code.literals import Names, dtype, number, one_or_tuple, plain
+from conformance.triage.jaxpr_code.literals import (
+    Names,
+    render_dtype,
+    render_items,
+    render_number,
+    render_plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,23 +40,23 @@ class CodeValue:
         text: A name; or a number, of a NumPy dtype unless its type is weak.
         aval: Its type.
         bare: The number as a Python literal, empty for a name.
-        traced: Whether it is a value of jax, with its operators and methods.
+        is_traced: Whether it is a value of jax, with its operators and methods.
     """
 
     text: str
     aval: Aval
     bare: str = ""
-    traced: bool = True
+    is_traced: bool = True
 
     @property
-    def weak(self) -> bool:
+    def is_weak(self) -> bool:
         """Whether its type is weak."""
         return self.aval.more.weak_type
 
     @property
-    def staged(self) -> str:
+    def staged_text(self) -> str:
         """Text of a traced value: jax evaluates functions of plain numbers at once."""
-        return self.text if self.traced else f"jax.jit(lambda: {self.text})()"
+        return self.text if self.is_traced else f"jax.jit(lambda: {self.text})()"
 
     @property
     def hint(self) -> str:
@@ -82,43 +88,42 @@ class WrittenProgram:
     functions: list[str] = field(default_factory=list)
     jitted: dict[tuple[int, str], str] = field(default_factory=dict)
 
-    def mesh(self, axes: list[Any]) -> str:
+    def name_mesh(self, axes: list[Any]) -> str:
         """Return the name of a mesh, which is made only once, before all functions."""
         # A search, since the axes of a mesh are a list; programs have few meshes.
         for name, known in self.meshes.items():
             if known == axes:
                 return name
-        name = self.names.fresh("mesh")
+        name = self.names.reserve("mesh")
         self.meshes[name] = axes
         return name
 
     def render_meshes(self) -> list[str]:
         """Return the statements that make the meshes."""
-        found = []
+        statements = []
         for name, axes in self.meshes.items():
             sizes, names = ([axis[part] for axis in axes] for part in (1, 0))
             # `env.mesh` makes either all axes explicit or none.
             explicit = all("Explicit" in axis for axis in axes)
             more = ", explicit=True" if explicit else ""
-            shape = one_or_tuple([plain(size) for size in sizes])
-            found.append(
-                f"{name} = env.mesh({shape}, {one_or_tuple(list(map(plain, names)))}{more})"
-            )
-        return found
+            shape = render_items([render_plain(size) for size in sizes])
+            axis_names = render_items([render_plain(axis_name) for axis_name in names])
+            statements.append(f"{name} = env.mesh({shape}, {axis_names}{more})")
+        return statements
 
-    def variables(self, avals: Sequence[int], hints: Sequence[str]) -> list[CodeValue]:
+    def make_variables(self, avals: Sequence[int], hints: Sequence[str]) -> list[CodeValue]:
         """Return new variables, e.g. the parameters of a function."""
         return [
-            CodeValue(text=self.names.fresh(hint), aval=self.document.avals[aval])
+            CodeValue(text=self.names.reserve(hint), aval=self.document.avals[aval])
             for aval, hint in zip(avals, hints, strict=True)
         ]
 
-    def atom(self, atom: Atom, values: Sequence[CodeValue]) -> CodeValue:
+    def render_atom(self, atom: Atom, values: Sequence[CodeValue]) -> CodeValue:
         """Return the code of an atom."""
         if isinstance(atom, int):
             return values[atom]
         aval = self.document.avals[atom.aval]
-        bare = None if aval.shape else number(atom.value, aval.dtype)
+        bare = None if aval.shape else render_number(atom.value, aval.dtype)
         if bare is None:
             raise UnsupportedJaxprError("literal", f"of type {aval.dtype}{aval.shape}")
         return make_number(bare, aval)
@@ -131,7 +136,7 @@ def make_number(bare: str, aval: Aval) -> CodeValue:
         text = bare
     # NumPy itself has no such scalar types.
     elif aval.dtype == "bfloat16" or aval.dtype.startswith("float8"):
-        text = f"np.array({bare}, {dtype(aval.dtype)})"
+        text = f"np.array({bare}, {render_dtype(aval.dtype)})"
     else:
         text = f"np.{aval.dtype}({bare.replace('jnp.', 'np.')})"
-    return CodeValue(text=text, aval=aval, bare=bare, traced=False)
+    return CodeValue(text=text, aval=aval, bare=bare, is_traced=False)

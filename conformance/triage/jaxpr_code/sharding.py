@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.jaxpr_code.literals import one_or_tuple, plain, spec, tuple_of
+from conformance.triage.jaxpr_code.literals import (
+    render_items,
+    render_plain,
+    render_spec,
+    render_tuple,
+)
 from conformance.triage.jaxpr_code.template import fill
 
 if TYPE_CHECKING:
@@ -22,9 +27,9 @@ RESHARD = (0, 8, 2)
 SPACES: Final = {"Device": "Device", "Host": "Host", "device": "Device", "host": "Host"}
 
 
-def _render_spec(eqn: Equation, parameter: str, data: Any) -> str:
+def _require_spec(eqn: Equation, parameter: str, data: Any) -> str:
     """Return the text of a PartitionSpec."""
-    if (text := spec(data)) is None:
+    if (text := render_spec(data)) is None:
         raise eqn.make_error(parameter)
     return text
 
@@ -33,15 +38,15 @@ def render_sharding(eqn: Equation, parameter: str, data: Any, *, abstract: bool 
     """Return the text of a sharding, optionally of an abstract mesh."""
     match data:
         case ["sharding", ["mesh", *mesh], list(parts), kind]:
-            text = _render_spec(eqn, parameter, parts)
+            text = _require_spec(eqn, parameter, parts)
             if _is_manual(mesh) and kind is None:
                 return text  # of the mesh that is current within shard_map
             usual = kind is None or (kind == "device" and eqn.program.release >= ON_DEVICE)
-            more = "" if usual else f", memory_kind={plain(kind)}"
-            of = f"{eqn.program.mesh(mesh)}{'.abstract_mesh' if abstract else ''}"
+            more = "" if usual else f", memory_kind={render_plain(kind)}"
+            of = f"{eqn.program.name_mesh(mesh)}{'.abstract_mesh' if abstract else ''}"
             return f"NamedSharding({of}, {text}{more})"
         case ["single", int(device), kind]:
-            more = "" if kind is None else f", memory_kind={plain(kind)}"
+            more = "" if kind is None else f", memory_kind={render_plain(kind)}"
             return f"jax.sharding.SingleDeviceSharding(jax.devices()[{device}]{more})"
         case _:
             raise eqn.make_error(parameter)
@@ -66,14 +71,17 @@ def _write_shard_map(eqn: Equation) -> str:
             raise eqn.make_error("mesh")
     in_specs, out_specs = (
         # Older releases call the parameters `in_names` and `out_names`.
-        [_render_spec(eqn, new, part) for part in eqn.take(new) or eqn.take(old) or []]
+        [_require_spec(eqn, new, part) for part in eqn.take(new) or eqn.take(old) or []]
         for new, old in (("in_specs", "in_names"), ("out_specs", "out_names"))
     )
     parameters = [("", [_shard_name(value)]) for value in eqn.inputs]
     keywords = [eqn.write_function("shard", eqn.get_jaxpr("jaxpr"), parameters)]
     if not _is_manual(mesh):  # else it is within another shard_map, whose mesh is current
-        keywords.append(f"mesh={eqn.program.mesh(mesh)}")
-    keywords += [f"in_specs={tuple_of(in_specs)}", f"out_specs={one_or_tuple(out_specs)}"]
+        keywords.append(f"mesh={eqn.program.name_mesh(mesh)}")
+    keywords += [
+        f"in_specs={render_tuple(in_specs)}",
+        f"out_specs={render_items(out_specs)}",
+    ]
     # A release has one of the two names.
     if False in [eqn.take(name) for name in ("check_rep", "check_vma")]:
         keywords.append("check=False")
@@ -82,7 +90,7 @@ def _write_shard_map(eqn: Equation) -> str:
     manual = eqn.take("newly_manual_axes") or eqn.take("manual_axes")
     manual = manual or [name for name in names if name not in auto]
     if set(manual) != set(names):
-        keywords.append(f"axis_names={{{', '.join(map(plain, manual))}}}")
+        keywords.append(f"axis_names={{{', '.join(map(render_plain, manual))}}}")
     call = f"env.compat.shard_map({', '.join(keywords)})"
     return f"mapped = {call}({', '.join(eqn.texts)})"
 

@@ -16,7 +16,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.jaxpr_code.literals import axes, dtype, number, one_or_tuple, plain
+from conformance.triage.jaxpr_code.literals import (
+    render_axes,
+    render_dtype,
+    render_items,
+    render_number,
+    render_plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,69 +73,69 @@ def _render_key(eqn: Equation) -> str:
 _OPERANDS: Final[dict[str, Callable[[Equation], str]]] = {
     "*": lambda eqn: ", ".join(eqn.texts),
     "1*": lambda eqn: ", ".join(eqn.texts[1:]),
-    "()": lambda eqn: one_or_tuple(eqn.texts),
-    "staged": lambda eqn: one_or_tuple([value.staged for value in eqn.inputs]),
+    "()": lambda eqn: render_items(eqn.texts),
+    "staged": lambda eqn: render_items([value.staged_text for value in eqn.inputs]),
     "key": _render_key,
     "primitive": lambda eqn: eqn.primitive,
     "first": lambda eqn: "[0]" if len(eqn.outputs) == 1 else "",
 }
 
 
-def _render_dtype(eqn: Equation, name: str, value: Any) -> str:
+def _format_dtype(eqn: Equation, name: str, value: Any) -> str:
     match value:
-        case {"dtype": str(kind)} if (text := dtype(kind)) is not None:
+        case {"dtype": str(kind)} if (text := render_dtype(kind)) is not None:
             return text
         case _:
-            raise eqn.make_error(name, f"{plain(value)} has no public name")
+            raise eqn.make_error(name, f"{render_plain(value)} has no public name")
 
 
-def _render_fields(eqn: Equation, name: str, value: Any) -> str:
+def _format_fields(eqn: Equation, name: str, value: Any) -> str:
     """Return the fields of a named tuple as keywords."""
     match value:
         case [str(), *fields]:
             # Older releases refuse the keywords of batching dimensions, also if these are empty.
             pairs = [(key, of) for key, of in fields if of or not key.endswith("batching_dims")]
-            return ", ".join(f"{key}={plain(of)}" for key, of in pairs)
+            return ", ".join(f"{key}={render_plain(of)}" for key, of in pairs)
         case _:
-            raise eqn.make_error(name, f"expected a record, got {plain(value)}")
+            raise eqn.make_error(name, f"expected a record, got {render_plain(value)}")
 
 
-def _render_precision(eqn: Equation, name: str, value: Any) -> str:
+def _format_precision(eqn: Equation, name: str, value: Any) -> str:
     names = value if isinstance(value, list) else [value]
     if not PRECISIONS.issuperset(names):
         raise eqn.make_error(name)
-    return one_or_tuple([f"lax.Precision.{level}" for level in names])
+    return render_items([f"lax.Precision.{level}" for level in names])
 
 
-def _render_number(eqn: Equation, name: str, value: Any) -> str:
+def _format_number(eqn: Equation, name: str, value: Any) -> str:
     """Return a number of the dtype of the first operand."""
-    text = number(value, eqn.inputs[0].aval.dtype)
+    text = render_number(value, eqn.inputs[0].aval.dtype)
     if text is None:
         raise eqn.make_error(name)
     return text
 
 
-def _render_generator(eqn: Equation, name: str, value: Any) -> str:
+def _format_generator(eqn: Equation, name: str, value: Any) -> str:
     # Releases record the implementation by its name, its tag, or the dtype of its keys.
     tag = str(value).removeprefix("key<").removesuffix(">")
     if tag not in {*GENERATORS, *GENERATORS.values()}:
         raise eqn.make_error(name)
-    return plain(GENERATORS.get(tag, tag))
+    return render_plain(GENERATORS.get(tag, tag))
 
 
 _FORMATS: Final[dict[str, Callable[[Equation, str, Any], str]]] = {
-    "": lambda _eqn, _name, value: plain(value),
-    "axes": lambda _eqn, _name, value: axes(value),
-    "only": lambda _eqn, _name, value: plain(*value),
+    "": lambda _eqn, _name, value: render_plain(value),
+    "axes": lambda _eqn, _name, value: render_axes(value),
+    "only": lambda _eqn, _name, value: render_plain(*value),
     "member": lambda _eqn, _name, value: str(value).rpartition(".")[2],
     "mode": lambda _eqn, _name, value: f"lax.GatherScatterMode.{str(value).rpartition('.')[2]}",
     # A number or a member of an enumeration, by release.
-    "fft": lambda _eqn, _name, value: plain(
+    "fft": lambda _eqn, _name, value: render_plain(
         FFTS[value] if isinstance(value, int) else str(value).rpartition(".")[2]
     ),
-    "dtype": _render_dtype,
-    "fields": _render_fields,
-    "generator": _render_generator,
-    "number": _render_number,
-    "precision": _render_precision,
+    "dtype": _format_dtype,
+    "fields": _format_fields,
+    "generator": _format_generator,
+    "number": _format_number,
+    "precision": _format_precision,
 }

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.jaxpr_code.dataflow import Dataflow
-from conformance.triage.jaxpr_code.literals import dtype, number, one_or_tuple, plain
+from conformance.triage.jaxpr_code.literals import (
+    render_dtype,
+    render_items,
+    render_number,
+    render_plain,
+)
 from conformance.triage.jaxpr_code.program import CodeValue, UnsupportedJaxprError, make_number
 
 if TYPE_CHECKING:
@@ -116,27 +121,27 @@ class FunctionBody:
         flow = Dataflow(jaxpr, avals)
         values = [*(self._write_constant(c.value, avals[c.aval]) for c in jaxpr.consts), *given]
         for eqn, results in zip(jaxpr.eqns, flow.results, strict=True):
-            if flow.needs(eqn, results):
+            if flow.is_needed(eqn, results):
                 used = [number in flow.read for number in results]
                 values += Equation(self, eqn, flow, values, used).write()
             else:
                 # A placeholder: variables are numbered by position.
                 values += [CodeValue(text="None", aval=avals[number]) for number in eqn.outputs]
-        return [self.program.atom(atom, values) for atom in jaxpr.out]
+        return [self.program.render_atom(atom, values) for atom in jaxpr.out]
 
     def _write_constant(self, data: Any, aval: Aval) -> CodeValue:
         items = data if aval.shape and isinstance(data, list) else [data]
-        kind, listed = dtype(aval.dtype), [number(item, aval.dtype) for item in items]
+        kind, listed = render_dtype(aval.dtype), [render_number(item, aval.dtype) for item in items]
         if kind is None or None in listed:
             why = f"of {aval.dtype}{aval.shape} is too large, or not recorded"
             raise UnsupportedJaxprError("constant", why)
         if not aval.shape:
             return make_number(str(listed[0]), aval)
-        name = self.program.names.fresh("constant")
-        shape = "" if len(aval.shape) == 1 else f".reshape{plain(aval.shape)}"
+        name = self.program.names.reserve("constant")
+        shape = "" if len(aval.shape) == 1 else f".reshape{render_plain(aval.shape)}"
         # By NumPy: `jnp.array` would be an equation itself.
         self.add(f"{name} = np.array([{', '.join(map(str, listed))}], {kind}){shape}")
-        return CodeValue(text=name, aval=aval, traced=False)
+        return CodeValue(text=name, aval=aval, is_traced=False)
 
 
 @dataclass(eq=False)
@@ -161,7 +166,7 @@ class Equation:
     def __post_init__(self) -> None:
         self.program: WrittenProgram = self.body.program
         self.primitive: str = self.eqn.primitive
-        values = [self.program.atom(atom, self.values) for atom in self.eqn.inputs]
+        values = [self.program.render_atom(atom, self.values) for atom in self.eqn.inputs]
         self.inputs: list[CodeValue] = values
         self.outputs: list[Aval] = [self.program.document.avals[n] for n in self.eqn.outputs]
 
@@ -184,7 +189,7 @@ class Equation:
         """
         subject = f"{self.primitive}, parameter {parameter}" if parameter else self.primitive
         return UnsupportedJaxprError(
-            subject, why or f"unsupported value {plain(self.eqn.params.get(parameter))}"
+            subject, why or f"unsupported value {render_plain(self.eqn.params.get(parameter))}"
         )
 
     def get_jaxpr_number(self, *names: str) -> int:
@@ -205,16 +210,16 @@ class Equation:
         """Return the `with` in which the equation is traced, empty for none."""
         parts = []
         if (kind := self.take(COMPUTE_TYPE)) is not None:
-            parts.append(f"compute_on({plain(kind)})")
+            parts.append(f"compute_on({render_plain(kind)})")
         if metadata := self.take("ctx xla_metadata"):
-            pairs = ", ".join(f"{key}={plain(value)}" for key, value in metadata)
+            pairs = ", ".join(f"{key}={render_plain(value)}" for key, value in metadata)
             parts.append(f"set_xla_metadata({pairs})")
         return ", ".join(parts)
 
     def make_names(self, base: str) -> list[str]:
         """Return new names for the results, `_` for those that are not read."""
-        single, fresh = len(self.used) == 1, self.program.names.fresh
-        return [fresh(base) if used or single else "_" for used in self.used]
+        single, reserve = len(self.used) == 1, self.program.names.reserve
+        return [reserve(base) if used or single else "_" for used in self.used]
 
     def write_function(
         self,
@@ -243,9 +248,9 @@ class Equation:
         signature, given, unpacked = [], list(consts), []
         for name, hints in parameters:
             avals = jaxpr.inputs[len(given) : len(given) + len(hints)]
-            values = self.program.variables(avals, hints)
+            values = self.program.make_variables(avals, hints)
             alone = len(values) == 1
-            signature.append(values[0].text if alone else self.program.names.fresh(name))
+            signature.append(values[0].text if alone else self.program.names.reserve(name))
             if len(values) > 1:
                 targets = ", ".join(value.text for value in values)
                 unpacked.append(f"{targets} = {signature[-1]}")
@@ -256,10 +261,10 @@ class Equation:
                 inner.add(line)
             if write is not None:
                 return write(inner, given)
-            return one_or_tuple([value.text for value in inner.write_equations(jaxpr, given)])
+            return render_items([value.text for value in inner.write_equations(jaxpr, given)])
 
         return (body or self.body).write_function(
-            self.program.names.fresh(called), signature, statements,
+            self.program.names.reserve(called), signature, statements,
             self.render_context() if context is None else context,
         )  # fmt: skip
 

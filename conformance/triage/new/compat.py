@@ -10,7 +10,7 @@ from conformance.triage.new.script_source import resolve_callee, resolve_path
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.triage.new.script_source import Edit, ScriptSource
+    from conformance.triage.new.script_source import ScriptSource, TextEdit
 
 SHARD_MAPS: Final = frozenset({"jax.shard_map", "jax.experimental.shard_map.shard_map"})
 COMPAT: Final = "env.compat."
@@ -51,7 +51,7 @@ def use_compat(source: ScriptSource) -> tuple[ScriptSource, tuple[str, ...]]:
     # would still fail on old releases.
     shard_maps = SHARD_MAPS if _can_replace_shard_maps(source) else frozenset()
 
-    edits: list[Edit] = []
+    edits: list[TextEdit] = []
     for node in ast.walk(source.tree):
         match node:
             case ast.withitem(context_expr=ast.Call(func=function, keywords=[])) if (
@@ -84,7 +84,7 @@ def use_compat(source: ScriptSource) -> tuple[ScriptSource, tuple[str, ...]]:
 
 def _replace_shard_map(
     source: ScriptSource, function: ast.expr, keywords: Sequence[ast.keyword]
-) -> Iterator[Edit]:
+) -> Iterator[TextEdit]:
     """Yield edits by which `env.compat.shard_map` is called with its own names of keywords."""
     yield *source.find_span(function), f"{COMPAT}shard_map"
     for keyword in keywords:
@@ -130,7 +130,7 @@ def use_cell_devices(source: ScriptSource) -> ScriptSource:
     """
     names = source.names
 
-    edits: list[Edit] = []
+    edits: list[TextEdit] = []
     for node in ast.walk(source.tree):
         match node:
             case ast.Call(func=function, args=[devices, _], keywords=[]) if resolve_path(

@@ -44,7 +44,7 @@ _NOT_RUN: Final = frozenset({Outcome.INFRA, Outcome.NOT_RUN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+class ReleaseSweep:
     """The results of a case over releases.
 
     Attributes:
@@ -71,7 +71,7 @@ class Sweep:
 
 def sweep_releases(
     tried: TriedDraft, runner: CaseRunner, good: int | None, report: Callable[[Sequence[int]], None]
-) -> Sweep:
+) -> ReleaseSweep:
     """Run a case on as many releases as are necessary to find each change.
 
     Args:
@@ -120,7 +120,7 @@ def sweep_releases(
     # The value is compared as observed; its text is only for the case, and may be missing for a
     # long value.
     text = "" if reference is None else render_value(reference)
-    return Sweep(records=records, states=states, anchor=anchor, reference=text)
+    return ReleaseSweep(records=records, states=states, anchor=anchor, reference=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.triage.new.case_file import Declarations
-    from conformance.triage.new.deviations import Stretch, Sweep
+    from conformance.triage.new.deviations import ReleaseSweep, Stretch
     from conformance.triage.new.draft import Draft
     from conformance.triage.new.placement import CasePlacement
     from conformance.triage.new.script import Script
@@ -86,7 +86,7 @@ class PortedCase:
     releases: Sequence[str]
     script_records: Mapping[int, Record]
     tried: TriedDraft
-    sweep: Sweep
+    sweep: ReleaseSweep
     stretches: Sequence[Stretch]
     draft: Draft
     declarations: Declarations
@@ -95,7 +95,7 @@ class PortedCase:
     records: Mapping[int, Record]
 
     @property
-    def undeclared(self) -> dict[int, Record]:
+    def undeclared_records(self) -> dict[int, Record]:
         """The records that show something that the case does not declare."""
         return {number: record for number, record in self.records.items() if _is_undeclared(record)}
 
@@ -211,7 +211,7 @@ def _set_variables(pasted: PastedScript) -> str:
 
 
 def _add_reference(
-    request: PortRequest, tried: TriedDraft, sweep: Sweep, releases: Sequence[str]
+    request: PortRequest, tried: TriedDraft, sweep: ReleaseSweep, releases: Sequence[str]
 ) -> Draft:
     """Return the draft with a reference, and with imports that do not clash with its file."""
     note = ""

@@ -21,7 +21,7 @@ from conformance.triage.new.settings import read_settings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.triage.new.settings import Settings
+    from conformance.triage.new.settings import ScriptSettings
     from conformance.triage.programs.pasted_report import PastedScript
 
 KIT_NAMES: Final = frozenset({"Observed", "Program", "probe", "program", "deviation"})
@@ -52,7 +52,7 @@ class Script:
     source: ScriptSource
     removed: Sequence[int]
     bound: frozenset[str]
-    settings: Settings
+    settings: ScriptSettings
     echoes: bool
     caught: bool
     doc: str

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    Edit = tuple[int, int, str]
+    TextEdit = tuple[int, int, str]
     """First and last offset of a span of bytes, and the new text."""
 
 SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -64,7 +64,7 @@ class ScriptSource:
         """Return the source text of an expression."""
         return self._data[slice(*self.find_span(node))].decode()
 
-    def edit(self, edits: Iterable[Edit]) -> ScriptSource:
+    def edit(self, edits: Iterable[TextEdit]) -> ScriptSource:
         """Return the source with other text in some spans.
 
         Args:
@@ -89,7 +89,7 @@ class ScriptSource:
         """
         return self.edit(self._replace(node, text) for node, text in changes.items())
 
-    def _replace(self, node: ast.stmt, text: str) -> Edit:
+    def _replace(self, node: ast.stmt, text: str) -> TextEdit:
         # The line of a decorator: `lineno` of a function is that of its `def`.
         start, line = self._starts[_first_line(node) - 1], self._starts[node.end_lineno or 0]
         # Its line goes, too: an empty one would be left in the case.
@@ -129,7 +129,7 @@ class ScriptSource:
         line: str = self._lines[node.lineno - 1]
         return line[: len(line) - len(line.lstrip())]
 
-    def _separate_statements(self) -> Iterator[Edit]:
+    def _separate_statements(self) -> Iterator[TextEdit]:
         """Yield edits that give each statement lines of its own."""
         # Replacements cover whole lines: a second statement of a line would be replaced with the
         # first.
@@ -139,7 +139,7 @@ class ScriptSource:
                 if isinstance(block, list) and block:
                     yield from self._separate_block(parent, block)
 
-    def _separate_block(self, parent: ast.AST, block: Sequence[ast.stmt]) -> Iterator[Edit]:
+    def _separate_block(self, parent: ast.AST, block: Sequence[ast.stmt]) -> Iterator[TextEdit]:
         start, _ = self.find_span(block[0])
         line = self._starts[block[0].lineno - 1]
         indentation = self._find_indentation(block[0])

@@ -28,7 +28,7 @@ _BOOLEANS: Final = {
 
 
 @dataclass(slots=True)
-class Settings:
+class ScriptSettings:
     """Settings for the whole of a case.
 
     Attributes:
@@ -78,7 +78,7 @@ class Settings:
 
 def read_settings(
     tree: ast.Module, names: Mapping[str, str], variables: Mapping[str, str]
-) -> Settings:
+) -> ScriptSettings:
     """Return the settings that a script makes at its top, before it does anything.
 
     Settings made later, or with computed values, stay in the script: they are part of its behavior.
@@ -88,7 +88,7 @@ def read_settings(
         names: Dotted path of each imported name.
         variables: Environment variables that it was run with.
     """
-    settings = Settings()
+    settings = ScriptSettings()
     for name, value in variables.items():
         settings.set_variable(name, value)
     reader = _SettingsReader(names, settings)
@@ -104,7 +104,7 @@ def read_settings(
 class _SettingsReader:
     """Reads statements in their order, and remembers the values of constants."""
 
-    def __init__(self, names: Mapping[str, str], settings: Settings) -> None:
+    def __init__(self, names: Mapping[str, str], settings: ScriptSettings) -> None:
         self._names, self._settings = names, settings
         self._constants: dict[str, Any] = {}
 

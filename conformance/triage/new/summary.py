@@ -30,7 +30,11 @@ def render_releases(ported: PortedCase) -> Iterator[str]:
         if (script_record := ported.script_records.get(number)) is not None:
             of_script = f"  (script {'ran' if script_record.outcome is Outcome.OK else 'failed'})"
         good = ported.sweep.states[number].kind is PointKind.GOOD
-        shown = "as it should" if good and number not in ported.undeclared else _summarize(final)
+        shown = (
+            "as it should"
+            if good and number not in ported.undeclared_records
+            else _summarize(final)
+        )
         yield f"{ported.releases[number]:<10} {final.verdict!s:<9} {shown}{of_script}"
 
 
@@ -81,7 +85,7 @@ def render_undeclared(ported: PortedCase) -> Iterator[str]:
     Args:
         ported: The case.
     """
-    for number, record in sorted(ported.undeclared.items()):
+    for number, record in sorted(ported.undeclared_records.items()):
         good = ported.sweep.states[number].kind is PointKind.GOOD
         # The sweep ran the same program: if it was good there, only an unstable result differs.
         unstable = "the result changed between two runs: " if good else ""
@@ -146,6 +150,6 @@ def make_json(ported: PortedCase, *, written: bool) -> dict[str, Any]:
             releases[number]: {"verdict": str(record.verdict), "outcome": str(record.outcome)}
             for number, record in sorted(ported.records.items())
         },
-        "undeclared": [releases[number] for number in sorted(ported.undeclared)],
+        "undeclared": [releases[number] for number in sorted(ported.undeclared_records)],
         "code": ported.text,
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    Read = Callable[[Path], str]
+    ReadFile = Callable[[Path], str]
     Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 KIT: Final = "conformance"
@@ -87,7 +87,7 @@ class _Module:
         return "\n".join([*kept, *lines[node.lineno - 1 : node.end_lineno]])
 
 
-def extract(file: Path, name: str, read: Read) -> CaseSource:
+def extract_source(file: Path, name: str, read: ReadFile) -> CaseSource:
     """Return the source code of a case.
 
     Args:
@@ -107,7 +107,7 @@ def extract(file: Path, name: str, read: Read) -> CaseSource:
 class _SourceCollector:
     """Collects the function of a case, and all that it uses."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: ReadFile) -> None:
         self._read = read
         self._modules: dict[Path, _Module] = {}
         self._imports: dict[tuple[str, str, str], None] = {}

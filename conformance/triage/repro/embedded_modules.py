@@ -24,13 +24,13 @@ from conformance.corpus.generated_cases import (
 from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
-from conformance.triage.repro.case_source import extract
+from conformance.triage.repro.case_source import extract_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.model.case import Case
-    from conformance.triage.repro.case_source import CaseSource, Read
+    from conformance.triage.repro.case_source import CaseSource, ReadFile
 
 LARGEST: Final = 200_000
 """Characters of embedded modules; a package with more is a requirement instead."""
@@ -97,7 +97,7 @@ def _decode(data: bytes) -> str:
 
 
 def load_source(
-    case: Case, wanted: Sequence[str], read: Read, *, largest: int = LARGEST
+    case: Case, wanted: Sequence[str], read: ReadFile, *, largest: int = LARGEST
 ) -> tuple[CaseSource, EmbeddedModules]:
     """Return the source code of a case, and the modules that it imports and that no index has.
 
@@ -119,7 +119,9 @@ def load_source(
     script = find_script(text)
     # The path of the script on this machine is replaced by its name in the embedded folder.
     alone = text if script is None else relocate_script(text, script)
-    source = extract(case.file, case.name, lambda file: alone if file == case.file else read(file))
+    source = extract_source(
+        case.file, case.name, lambda file: alone if file == case.file else read(file)
+    )
     named = tuple(_find_named_modules(source.definitions)) if is_rendered(text) else ()
     roots = {name.partition(".")[0] for name in named}
     # A generated case names its function in a string, which is no import.

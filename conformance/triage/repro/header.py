@@ -38,7 +38,7 @@ IMPORTED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtypes"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class JudgedObservation:
     """The observation of a job, as judged by the harness.
 
     Attributes:
@@ -54,7 +54,7 @@ class Seen:
     hlo: str = ""
 
 
-def is_checkable(name: str, value: object, seen: Seen) -> bool:
+def is_checkable(name: str, value: object, seen: JudgedObservation) -> bool:
     """Return whether a reading checks a claim with the same result as the harness."""
     if name not in READINGS or (name == "memory_spaces" and value):
         return False
@@ -67,7 +67,7 @@ def is_checkable(name: str, value: object, seen: Seen) -> bool:
     return is_met(name, value, seen.hlo) is not unmet
 
 
-def list_unchecked(claims: Mapping[str, object], seen: Seen) -> tuple[str, ...]:
+def list_unchecked(claims: Mapping[str, object], seen: JudgedObservation) -> tuple[str, ...]:
     """Return the names of the claims of a case that a reproduction cannot check."""
     return tuple(name for name, value in claims.items() if not is_checkable(name, value, seen))
 
@@ -146,7 +146,7 @@ class Header:
 
     _job: Job
     _source: CaseSource
-    _seen: Seen
+    _seen: JudgedObservation
     _place: CellSurroundings
     _name: str
     _unasserted: tuple[str, ...]
@@ -218,7 +218,7 @@ class Header:
         yield from render_comment(f"seen on: {', '.join(main)}, {python}, {self._place.platform}")
 
 
-def _title(seen: Seen) -> str:
+def _title(seen: JudgedObservation) -> str:
     if seen.observation.outcome is not Outcome.OK:
         title = describe_outcome(seen.observation)
     else:

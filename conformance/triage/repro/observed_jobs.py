@@ -21,7 +21,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import Agreement
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
-from conformance.triage.repro.header import Seen
+from conformance.triage.repro.header import JudgedObservation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenJob:
+class ObservedJob:
     """A job with its observation.
 
     Attributes:
@@ -45,14 +45,14 @@ class SeenJob:
     """
 
     job: Job
-    seen: Seen
+    seen: JudgedObservation
     side: StoredJob
 
 
 @contextlib.contextmanager
 def run_plan(
     plan: Plan, executor: Executor, cache: ResultCache, judge: Callable[[BlobStore], Judge]
-) -> Iterator[list[SeenJob]]:
+) -> Iterator[list[ObservedJob]]:
     """Run a plan; its artifacts are kept until the context ends.
 
     Args:
@@ -72,7 +72,7 @@ def run_plan(
         ]
 
 
-def load_jobs(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
+def load_jobs(plan: Plan, directory: RunDirectory) -> list[ObservedJob]:
     """Return the jobs of a plan as a run recorded them.
 
     Args:
@@ -116,7 +116,7 @@ def find_golden_span(job: Job, observation: Observation) -> str:
     return "" if agreement is Agreement.BEYOND else golden.span
 
 
-def judge_job(job: Job, side: StoredJob) -> SeenJob:
+def judge_job(job: Job, side: StoredJob) -> ObservedJob:
     """Return a job judged only by the reference and the claims of its case.
 
     Args:
@@ -139,10 +139,10 @@ def judge_job(job: Job, side: StoredJob) -> SeenJob:
     conforms, reasons = judge_conformance(job.case, observation)
     # Probes are not lowered by the harness.
     hlo = load_ir_text(side, "hlo") if job.case.kind == "program" else None
-    seen = Seen(
+    seen = JudgedObservation(
         observation=observation,
         conformance=conforms,
         reasons=reasons,
         hlo=hlo.text if hlo is not None else "",
     )
-    return SeenJob(job=job, seen=seen, side=side)
+    return ObservedJob(job=job, seen=seen, side=side)

@@ -20,9 +20,9 @@ from conformance.triage.programs.outcomes import find_exception
 
 if TYPE_CHECKING:
     from conformance.triage.programs.process import CompletedProgram
-    from conformance.triage.repro.header import Seen
-    from conformance.triage.repro.observed_jobs import SeenJob
-    from conformance.triage.repro.writer import Written
+    from conformance.triage.repro.header import JudgedObservation
+    from conformance.triage.repro.observed_jobs import ObservedJob
+    from conformance.triage.repro.writer import ReproductionFile
 
 SLOWER: Final = 5
 """Timeout of a file as a multiple of that of its case: it also imports jax and compiles."""
@@ -38,7 +38,9 @@ class NotReproducedError(ConformanceError):
     exit_code = 1
 
 
-def find_difference(written: Written, seen: SeenJob, name: str, index: str = "") -> str:
+def find_difference(
+    written: ReproductionFile, seen: ObservedJob, name: str, index: str = ""
+) -> str:
     """Run a file in an empty folder; return how its ending differs from that of the case.
 
     `uv run` runs it, in an environment with only the packages of its header. A file for a `path:`
@@ -111,7 +113,9 @@ def _remove_environment(file: Path) -> None:
         shutil.rmtree(environment, ignore_errors=True)
 
 
-def compare_ending(ended: CompletedProgram, seen: Seen, *, silent: bool = False) -> str:
+def compare_ending(
+    ended: CompletedProgram, seen: JudgedObservation, *, silent: bool = False
+) -> str:
     """Return how a file ended and the expected ending, empty if they are the same.
 
     Args:
@@ -140,13 +144,13 @@ def compare_ending(ended: CompletedProgram, seen: Seen, *, silent: bool = False)
     return f"it ends with {_describe_ending(ended)}, expected {expected}"
 
 
-def _describe_expected(seen: Seen) -> str:
+def _describe_expected(seen: JudgedObservation) -> str:
     if seen.observation.outcome is Outcome.OK:
         return f"AssertionError, for {seen.reasons[0]}" if seen.reasons else "AssertionError"
     return _error_line(seen)
 
 
-def _error_line(seen: Seen) -> str:
+def _error_line(seen: JudgedObservation) -> str:
     error = seen.observation.error
     return _first_line("", "") if error is None else _first_line(error.type, error.message)
 

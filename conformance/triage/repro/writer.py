@@ -21,7 +21,7 @@ from conformance.triage.repro.assertions import (
 )
 from conformance.triage.repro.embedded_modules import IMPORTS, EmbeddedModules, render_embedding
 from conformance.triage.repro.embedded_modules import NAMES as EMBEDDING_NAMES
-from conformance.triage.repro.header import Header, Seen, is_checkable, list_unchecked
+from conformance.triage.repro.header import Header, JudgedObservation, is_checkable, list_unchecked
 from conformance.triage.repro.layout import (
     format_literal,
     join_blocks,
@@ -64,7 +64,7 @@ _VARIANTS_WITH_CODE: Final = ("aot", "vmap_of_one", "unsharded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ReproductionFile:
     """A one-file reproduction.
 
     Attributes:
@@ -79,8 +79,12 @@ class Written:
 
 
 def write_reproduction(
-    job: Job, source: CaseSource, seen: Seen, file: str, own: EmbeddedModules | None = None
-) -> Written:
+    job: Job,
+    source: CaseSource,
+    seen: JudgedObservation,
+    file: str,
+    own: EmbeddedModules | None = None,
+) -> ReproductionFile:
     """Return a file that repeats a job and asserts its expected result.
 
     Args:
@@ -99,7 +103,7 @@ def write_reproduction(
     # Reasons begin with the claim or the variant that they are about.
     about = tuple(prefix.format(name) for name in unasserted for prefix in prefixes)
     silent = bool(seen.reasons) and all(reason.startswith(about) for reason in seen.reasons)
-    return Written(text=writer.render(), unasserted=unasserted, silent=silent)
+    return ReproductionFile(text=writer.render(), unasserted=unasserted, silent=silent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +112,7 @@ class _Writer:
 
     job: Job
     source: CaseSource
-    seen: Seen
+    seen: JudgedObservation
     name: str
     own: EmbeddedModules
 

@@ -21,7 +21,7 @@ from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import shorten
-from conformance.triage.repro.case_source import extract
+from conformance.triage.repro.case_source import extract_source
 from conformance.triage.shrink.case_text import (
     add_claim,
     add_reference,
@@ -32,7 +32,7 @@ from conformance.triage.shrink.case_text import (
 )
 from conformance.triage.shrink.criteria import MissingError, SameFact, SameWrongValue
 from conformance.triage.shrink.originals import choose_criterion, refuse_conforming, refuse_flaky
-from conformance.triage.shrink.report import Shrunk
+from conformance.triage.shrink.report import ShrunkProgram
 from conformance.triage.shrink.results import CaseResult
 from conformance.triage.shrink.search import (
     CandidateTrials,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.local_executor import CellWorker
     from conformance.model.case import Case
-    from conformance.triage.repro.case_source import Read
+    from conformance.triage.repro.case_source import ReadFile
 
 REPEATS: Final = 3
 """How often a case is run before it is cut, to find out whether it is flaky."""
@@ -116,7 +116,7 @@ class CaseShrinker:
     is_good_named: bool = False
     fact: str = ""
     open_cell: Callable[[Cell], CellWorker]
-    read: Read
+    read: ReadFile
     folder: Path
     blobs: BlobStore
     limits: ShrinkLimits = field(default_factory=ShrinkLimits)
@@ -127,7 +127,7 @@ class CaseShrinker:
     _jobs: int = 0
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def run(self) -> Shrunk:
+    def run(self) -> ShrunkProgram:
         """Shrink the case.
 
         Raises:
@@ -140,7 +140,7 @@ class CaseShrinker:
             self._workers = [self._open(self.cell)]
             text = extract_case(self.case, self.read)
             (self.folder / "search" / self.case.family).mkdir(parents=True)
-            imports = extract(self.case.file, self.case.name, self.read).imports
+            imports = extract_source(self.case.file, self.case.name, self.read).imports
             # An import that fails must not break the driver; candidates import it again.
             guarded = (f"with contextlib.suppress(Exception):\n    {line}\n" for line in imports)
             driver = DRIVER.format(imports="".join(guarded))
@@ -169,7 +169,7 @@ class CaseShrinker:
 
     def _search(
         self, trials: CandidateTrials[Any, CaseResult], text: str, results: Sequence[CaseResult]
-    ) -> Shrunk:
+    ) -> ShrunkProgram:
         """Cut the text, then its jaxpr; choose the one with fewer equations."""
         measured = next((result for result in results if result.measures is not None), results[0])
         # Measured in either cell: a case that fails in the bad cell while it is traced has no jaxpr
@@ -190,7 +190,7 @@ class CaseShrinker:
         # The smallest text so far is a result, too; no worker is asked once more.
         except KeyboardInterrupt:
             interrupted = True
-        return Shrunk(
+        return ShrunkProgram(
             text=format_text(left or search.text, head) if confirmed is None else confirmed.text,
             about=about, cell=cells[0], good_cell="".join(cells[1:]), before=before,
             after=None if confirmed is None else confirmed.sizes, probes=trials.tried,
@@ -324,7 +324,7 @@ class CaseShrinker:
             return None
         match trials.criterion:
             case SameFact(name=name):
-                return add_claim(text, self.case.name, name, good.stored.record.facts)
+                return add_claim(text, self.case.name, name, good.stored_job.record.facts)
             case MissingError(good=CaseResult() as original):
                 expected = original.observation.reference
             case SameWrongValue():

@@ -19,7 +19,7 @@ from conformance.triage.jaxpr_code.code import render_jaxpr
 from conformance.triage.jaxpr_code.literals import IMPORTS
 from conformance.triage.jaxpr_code.program import UnsupportedJaxprError
 from conformance.triage.new.reference import render_value
-from conformance.triage.repro.case_source import extract
+from conformance.triage.repro.case_source import extract_source
 from conformance.triage.repro.layout import WIDTH, render_comment
 from conformance.triage.shrink.simplification import simplify
 from conformance.triage.shrink.syntax import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Case
     from conformance.model.value import Value
-    from conformance.triage.repro.case_source import Read
+    from conformance.triage.repro.case_source import ReadFile
 
 DEFAULTS: Final = {
     "devices": 1, "platforms": (), "x64": False, "xla_flags": (), "config": {}, "facts": {},
@@ -51,7 +51,7 @@ FORMATTERS: Final = (
 """Commands of Ruff that sort the imports, and format the code."""
 
 
-def extract_case(case: Case, read: Read) -> str:
+def extract_case(case: Case, read: ReadFile) -> str:
     """Return the text of a case file that contains one case alone, its parameters filled in.
 
     Args:
@@ -61,7 +61,7 @@ def extract_case(case: Case, read: Read) -> str:
     Raises:
         NotStaticError: If a name it uses cannot be found by reading files.
     """
-    source = extract(case.file, case.name, read)
+    source = extract_source(case.file, case.name, read)
     kit = sorted({*source.kit, case.kind})
     lines = [
         *(["from __future__ import annotations"] if source.future else []),

@@ -264,10 +264,10 @@ class SameFact:
     @property
     def about(self) -> str:
         """The fact."""
-        about = f"fact {self.name} is {get_fact(self.bad.stored, self.name)}"
+        about = f"fact {self.name} is {get_fact(self.bad.stored_job, self.name)}"
         if self.good is None:
             return about
-        return f"{about}, {get_fact(self.good.stored, self.name)} in the other cell"
+        return f"{about}, {get_fact(self.good.stored_job, self.name)} in the other cell"
 
     def may_hold(self, bad: CaseResult) -> bool:
         """Return whether the fact is the same in the bad cell."""
@@ -282,6 +282,6 @@ class SameFact:
     def _is_same(self, one: CaseResult, case: CaseResult) -> bool:
         first = self.name.partition(".")[0]
         # `get_fact` raises for a fact that an IR does not have; for a candidate that is an answer.
-        if one.outcome is not Outcome.OK or first not in one.stored.record.facts:
+        if one.outcome is not Outcome.OK or first not in one.stored_job.record.facts:
             return False
-        return bool(get_fact(one.stored, self.name) == get_fact(case.stored, self.name))
+        return bool(get_fact(one.stored_job, self.name) == get_fact(case.stored_job, self.name))

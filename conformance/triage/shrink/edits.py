@@ -22,7 +22,7 @@ from conformance.triage.shrink.refactorings import (
 )
 from conformance.triage.shrink.simplification import simplify, substitute
 from conformance.triage.shrink.syntax import (
-    Tree,
+    SyntaxTree,
     count_nodes,
     find_undefined,
     list_parameters,
@@ -70,7 +70,7 @@ class Edit:
         gain: Roughly how much it removes: edits with a large gain are tried first.
     """
 
-    tree: Tree
+    tree: SyntaxTree
     changes: Replacements
     key: tuple[str, ...]
     gain: int = 0
@@ -132,35 +132,35 @@ def apply_edits(edits: Sequence[Edit]) -> str | None:
     return cut if measure_cost(cut) < measure_cost(tree.text) else None
 
 
-def _finds_edits(find: Callable[[Tree], Iterator[Edit]]) -> FindEdits:
+def _finds_edits(find: Callable[[SyntaxTree], Iterator[Edit]]) -> FindEdits:
     """Make a function that returns the edits of a text of one that yields those of a tree."""
 
     @wraps(find)
     def find_edits(text: str, keep: str) -> list[Edit]:
-        return sorted(find(Tree(text, keep)), key=lambda edit: -edit.gain)
+        return sorted(find(SyntaxTree(text, keep)), key=lambda edit: -edit.gain)
 
     return find_edits
 
 
-def _drop(tree: Tree, *nodes: ast.AST) -> Edit:
+def _drop(tree: SyntaxTree, *nodes: ast.AST) -> Edit:
     """Return the edit that drops some nodes; the first identifies it."""
     # By text: each cut makes new nodes, and positions move.
     key = ("drop", ast.unparse(nodes[0]))
     return Edit(tree, dict.fromkeys(nodes, ()), key, count_nodes(nodes[0]))
 
 
-def _is_kept(tree: Tree, node: ast.AST) -> bool:
+def _is_kept(tree: SyntaxTree, node: ast.AST) -> bool:
     return getattr(node, "name", "") == tree.keep
 
 
 @_finds_edits
-def drop_statements(tree: Tree) -> Iterator[Edit]:
+def drop_statements(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that drop a statement each; the kept function and last returns stay."""
     for node in tree.nodes:
         if isinstance(node, ast.stmt) and not isinstance(
             node, ast.Import | ast.ImportFrom | ast.Pass
         ):
-            body = getattr(tree.parent(node), "body", None)
+            body = getattr(tree.get_parent(node), "body", None)
             # A function without its last `return` gives None, and can no longer be inlined.
             returns = isinstance(node, ast.Return) and isinstance(body, list) and body[-1] is node
             if not returns and not _is_kept(tree, node):
@@ -168,35 +168,35 @@ def drop_statements(tree: Tree) -> Iterator[Edit]:
 
 
 @_finds_edits
-def unwrap_blocks(tree: Tree) -> Iterator[Edit]:
+def unwrap_blocks(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that replace a block by its statements, or drop a decorator."""
     for node in tree.nodes:
         if isinstance(node, ast.If | ast.With | ast.For | ast.While | ast.Try):
             for part in ("body", "orelse"):
                 if inner := getattr(node, part, []):
                     yield Edit(tree, {node: inner}, (part, ast.unparse(node)), count_nodes(node))
-        elif tree.field(node) == "decorator_list" and not _is_kept(tree, tree.parent(node)):
+        elif tree.get_field(node) == "decorator_list" and not _is_kept(tree, tree.get_parent(node)):
             yield _drop(tree, node)
 
 
 @_finds_edits
-def drop_items(tree: Tree) -> Iterator[Edit]:
+def drop_items(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that drop a keyword, an argument, or an item of a list, tuple, set or dict."""
     for node in tree.nodes:
-        match tree.parent(node):
+        match tree.get_parent(node):
             case ast.Dict(keys=keys, values=values) if node in keys:
                 yield _drop(tree, node, values[keys.index(node)])
             # Only the last argument: without another one the arguments after it would move.
             case ast.Call(args=[_, *_, last]) if last is node:
                 yield _drop(tree, node)
-            case _ if isinstance(node, ast.keyword) or tree.field(node) == "elts":
+            case _ if isinstance(node, ast.keyword) or tree.get_field(node) == "elts":
                 yield _drop(tree, node)
             case _:
                 pass
 
 
 @_finds_edits
-def inline_functions(tree: Tree) -> Iterator[Edit]:
+def inline_functions(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that replace the calls of a function by its body."""
     for node in tree.nodes:
         if not _is_kept(tree, node) and (changes := inline_function(tree, node)):
@@ -204,18 +204,18 @@ def inline_functions(tree: Tree) -> Iterator[Edit]:
 
 
 @_finds_edits
-def inline_names(tree: Tree) -> Iterator[Edit]:
+def inline_names(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that replace a name by its value, if the line stays short."""
     for node in tree.nodes:
         if changes := inline_name(tree, node):
             read, (value,) = next(iter(changes.items()))
-            line = ast.unparse(tree.statement(read)).partition("\n")[0]
+            line = ast.unparse(tree.find_statement(read)).partition("\n")[0]
             if len(line) + len(ast.unparse(value)) <= MAX_LINE:
                 yield Edit(tree, changes, (ast.unparse(node),))
 
 
 @_finds_edits
-def drop_parameters_and_results(tree: Tree) -> Iterator[Edit]:
+def drop_parameters_and_results(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that drop an unread parameter, or one of several results."""
     for node in tree.nodes:
         if not _is_kept(tree, node):
@@ -232,7 +232,7 @@ def drop_parameters_and_results(tree: Tree) -> Iterator[Edit]:
 
 
 @_finds_edits
-def reduce_numbers(tree: Tree) -> Iterator[Edit]:
+def reduce_numbers(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that make a number smaller, first everywhere, then at each place."""
     places: dict[tuple[type, float], list[ast.AST]] = {}
     for node in tree.nodes:
@@ -270,14 +270,14 @@ def _list_smaller(value: float) -> list[float]:
     return [1.0, *(n for n in shorter if 1 < n < value)]
 
 
-def _replace_numbers(tree: Tree, values: dict[ast.AST, float], label: str) -> Edit:
-    where = ast.unparse(tree.statement(next(iter(values))))
+def _replace_numbers(tree: SyntaxTree, values: dict[ast.AST, float], label: str) -> Edit:
+    where = ast.unparse(tree.find_statement(next(iter(values))))
     changes = {node: [ast.Constant(value=value)] for node, value in values.items()}
     return Edit(tree, changes, (label, where))
 
 
 @_finds_edits
-def reduce_expressions(tree: Tree) -> Iterator[Edit]:
+def reduce_expressions(tree: SyntaxTree) -> Iterator[Edit]:
     """Yield edits that replace an expression by a part of it, by a parameter, or by a number."""
     for node in tree.nodes:
         if isinstance(node, ast.expr) and _is_reducible(tree, node):
@@ -292,23 +292,25 @@ def reduce_expressions(tree: Tree) -> Iterator[Edit]:
                     yield Edit(tree, {node: [other]}, (after, before))
 
 
-def _is_reducible(tree: Tree, node: ast.expr) -> bool:
+def _is_reducible(tree: SyntaxTree, node: ast.expr) -> bool:
     """Return whether an expression may be replaced: not in a decorator, nor part of a name."""
     if count_nodes(node) < LEAST or isinstance(node, ast.Starred | ast.Slice) or _is_name(node):
         return False
     if isinstance(getattr(node, "ctx", None), ast.Store):
         return False
     # The keywords of a case are literals, which discovery reads without running the file.
-    if any(tree.field(outer) == "decorator_list" for outer in (node, *tree.ancestors(node))):
+    if any(
+        tree.get_field(outer) == "decorator_list" for outer in (node, *tree.walk_ancestors(node))
+    ):
         return False
-    parent = tree.parent(node)
+    parent = tree.get_parent(node)
     # `args=` has to stay a tuple; its items may be cut.
     if isinstance(parent, ast.keyword) and parent.arg == "args":
         return not isinstance(node, ast.Tuple)
     return not (isinstance(node, ast.Call) and _callee_name(node) in RESULTS)
 
 
-def _list_alternatives(tree: Tree, node: ast.expr) -> Iterator[ast.expr]:
+def _list_alternatives(tree: SyntaxTree, node: ast.expr) -> Iterator[ast.expr]:
     """Yield possible replacements of an expression, the simplest first."""
     match node:
         case ast.Lambda(body=ast.Call(func=func, args=args, keywords=[])):
@@ -321,7 +323,7 @@ def _list_alternatives(tree: Tree, node: ast.expr) -> Iterator[ast.expr]:
             return
         case _:
             pass
-    around = (list_parameters(outer) for outer in tree.ancestors(node))
+    around = (list_parameters(outer) for outer in tree.walk_ancestors(node))
     # `env` is no value that an operation takes.
     known = {parameter.arg for parameters in around for parameter in parameters} - {"env"}
     reads = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in known)

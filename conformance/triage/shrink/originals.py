@@ -55,7 +55,7 @@ def refuse_flaky(case: Case, cell: str, results: Sequence[CaseResult]) -> None:
 
 def _find_unmet_claim(case: Case, result: CaseResult) -> str:
     """Return the claim of a case that its IR does not meet; empty if it deviates otherwise."""
-    facts = result.stored.record.facts
+    facts = result.stored_job.record.facts
     # The observation of a candidate has no facts: they are read only where a criterion needs them.
     _, reasons = judge_conformance(case, replace(result.observation, facts=facts))
     names = [name for name in case.facts if reasons and reasons[0].startswith(f"fact {name} ")]

@@ -18,7 +18,7 @@ from conformance.triage.shrink.syntax import count_loads, count_stores, list_par
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.triage.shrink.syntax import Replacements, Tree
+    from conformance.triage.shrink.syntax import Replacements, SyntaxTree
 
 DEFERRED: Final = (
     ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp | ast.IfExp
@@ -29,7 +29,7 @@ PAIR: Final = 2
 """A pair without one of its items is the other item, not a tuple."""
 
 
-def inline_name(tree: Tree, node: ast.AST) -> Replacements | None:
+def inline_name(tree: SyntaxTree, node: ast.AST) -> Replacements | None:
     """Return the changes that put a value in the only place where its name is read.
 
     Args:
@@ -45,16 +45,16 @@ def inline_name(tree: Tree, node: ast.AST) -> Replacements | None:
         case _:
             return None
     kinds = ast.FunctionDef | ast.Module | ast.ClassDef
-    scope = next(outer for outer in tree.ancestors(node) if isinstance(outer, kinds))
-    reads = [read for read in tree.find_loads(name) if scope in tree.ancestors(read)]
+    scope = next(outer for outer in tree.walk_ancestors(node) if isinstance(outer, kinds))
+    reads = [read for read in tree.find_loads(name) if scope in tree.walk_ancestors(read)]
     # Of a name that is bound twice, the value at the read is unknown; `x = f(x)` reads the earlier
     # one.
-    if len(reads) != 1 or count_stores(scope)[name] != 1 or node is tree.statement(reads[0]):
+    if len(reads) != 1 or count_stores(scope)[name] != 1 or node is tree.find_statement(reads[0]):
         return None
     return {reads[0]: [value], node: []}
 
 
-def inline_function(tree: Tree, node: ast.AST) -> Replacements | None:
+def inline_function(tree: SyntaxTree, node: ast.AST) -> Replacements | None:
     """Return the changes that replace all calls of a function by its body.
 
     Args:
@@ -67,7 +67,7 @@ def inline_function(tree: Tree, node: ast.AST) -> Replacements | None:
     if not isinstance(node, ast.FunctionDef) or node.decorator_list or not _returns_last(node):
         return None
     uses = tree.find_loads(node.name)
-    parents = [tree.parent(use) for use in uses if tree.field(use) == "func"]
+    parents = [tree.get_parent(use) for use in uses if tree.get_field(use) == "func"]
     calls = [parent for parent in parents if isinstance(parent, ast.Call)]
     # A function that is passed on, e.g. to `jax.jit`, has to stay a function.
     is_only_called = len(calls) == len(uses) and count_stores(tree.root)[node.name] == 1
@@ -94,7 +94,7 @@ def _returns_last(function: ast.FunctionDef) -> bool:
 
 
 def _inline_call(
-    tree: Tree,
+    tree: SyntaxTree,
     function: ast.FunctionDef,
     call: ast.Call,
     values: dict[str, ast.expr],
@@ -115,7 +115,7 @@ def _inline_call(
         if name not in rebound
         and (isinstance(value, ast.Name | ast.Constant) or (not body and reads[name] <= 1))
     }
-    ancestors = tree.ancestors(call)
+    ancestors = tree.walk_ancestors(call)
     caller = next((outer for outer in ancestors if isinstance(outer, ast.FunctionDef)), tree.root)
     # Names that the arguments read must not be hidden by locals of the function.
     free = {name for value in values.values() for name in count_loads(value)}
@@ -141,16 +141,16 @@ def _inline_call(
         if name not in substituted
     ]
     changes[call] = [last.value]
-    statement = tree.statement(call)
+    statement = tree.find_statement(call)
     if before := [*bound, *body]:
         # Earlier changes are kept: two calls may be in one statement.
         changes[statement] = [*before, *changes.get(statement, [statement])]
     return not before or not _is_deferred(tree, call, statement)
 
 
-def _is_deferred(tree: Tree, call: ast.Call, statement: ast.AST) -> bool:
+def _is_deferred(tree: SyntaxTree, call: ast.Call, statement: ast.AST) -> bool:
     """Return whether a call is evaluated later than the start of its statement, or repeatedly."""
-    around = itertools.takewhile(lambda outer: outer is not statement, tree.ancestors(call))
+    around = itertools.takewhile(lambda outer: outer is not statement, tree.walk_ancestors(call))
     repeats = isinstance(statement, ast.While | ast.For | ast.FunctionDef)
     return repeats or any(isinstance(outer, DEFERRED) for outer in around)
 
@@ -194,7 +194,9 @@ def find_unused_parameters(function: ast.AST) -> list[int]:
     return [n for n, parameter in enumerate(list_parameters(function)) if parameter.arg not in read]
 
 
-def drop_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: bool) -> Replacements:
+def drop_parameter(
+    tree: SyntaxTree, function: ast.AST, number: int, *, tuples: bool
+) -> Replacements:
     """Return the changes that drop a parameter, its argument in calls, and its items in tuples.
 
     Args:
@@ -245,12 +247,12 @@ def _drop_item(items: list[ast.expr], number: int) -> dict[ast.AST, list[ast.AST
     return {} if any(isinstance(item, ast.Starred) for item in items) else {items[number]: []}
 
 
-def list_result_lengths(tree: Tree) -> list[int]:
+def list_result_lengths(tree: SyntaxTree) -> list[int]:
     """Return the lengths of the tuples that functions return, the longest first."""
     return sorted({len(result.elts) for result in _find_results(tree)}, reverse=True)
 
 
-def _find_results(tree: Tree) -> Iterator[ast.Tuple]:
+def _find_results(tree: SyntaxTree) -> Iterator[ast.Tuple]:
     for node in tree.nodes:
         match node:
             case (
@@ -263,7 +265,7 @@ def _find_results(tree: Tree) -> Iterator[ast.Tuple]:
                 pass
 
 
-def drop_result(tree: Tree, count: int, number: int, where: str) -> Replacements:
+def drop_result(tree: SyntaxTree, count: int, number: int, where: str) -> Replacements:
     """Return the changes that drop one of several results from every function with as many.
 
     Args:
@@ -279,7 +281,7 @@ def drop_result(tree: Tree, count: int, number: int, where: str) -> Replacements
         tuples = (
             node for node in tree.nodes
             if isinstance(node, ast.Tuple)
-            and (where == "*" or not isinstance(tree.parent(node), ast.keyword))
+            and (where == "*" or not isinstance(tree.get_parent(node), ast.keyword))
         )  # fmt: skip
     changes: dict[ast.AST, list[ast.AST]] = {}
     for found in tuples:

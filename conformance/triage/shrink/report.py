@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shrunk:
+class ShrunkProgram:
     """A case or a script that was shrunk.
 
     Attributes:
@@ -44,7 +44,7 @@ class Shrunk:
     of_case: Mapping[str, Any] = field(default_factory=dict)
 
 
-def render_lines(shrunk: Shrunk) -> Iterator[str]:
+def render_lines(shrunk: ShrunkProgram) -> Iterator[str]:
     """Yield the report, line by line.
 
     Args:
@@ -74,7 +74,7 @@ def render_lines(shrunk: Shrunk) -> Iterator[str]:
             yield "it does not deviate by itself: it has no reference or claim for this"
 
 
-def make_json(shrunk: Shrunk, target: str, file: str) -> dict[str, Any]:
+def make_json(shrunk: ShrunkProgram, target: str, file: str) -> dict[str, Any]:
     """Return the report as data.
 
     Args:

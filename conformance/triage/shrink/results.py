@@ -112,7 +112,7 @@ class CaseResult(TrialResult):
         return self.value
 
     @cached_property
-    def stored(self) -> StoredJob:
+    def stored_job(self) -> StoredJob:
         """Its record, with the facts of its HLO."""
         # The other IRs of a candidate are not analysed: no criterion reads them.
         blobs = {n: data for n, data in self.job.blobs.items() if n in FACT_ARTIFACTS}

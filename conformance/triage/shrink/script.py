@@ -19,7 +19,7 @@ from conformance.search.equivalence import SILENT, is_same_output, shorten
 from conformance.triage.repro.layout import render_comment
 from conformance.triage.shrink.case_text import count_lines
 from conformance.triage.shrink.criteria import SameFailure, SameOutputDifference
-from conformance.triage.shrink.report import Shrunk
+from conformance.triage.shrink.report import ShrunkProgram
 from conformance.triage.shrink.results import ScriptResult
 from conformance.triage.shrink.search import CandidateTrials, ShrinkLimits, candidate_timeout
 from conformance.triage.shrink.syntax import find_function
@@ -102,7 +102,7 @@ class ScriptShrinker:
     limits: ShrinkLimits = field(default_factory=ShrinkLimits)
     progress: Callable[[str], None] = field(default=lambda _: None)
 
-    def run(self) -> Shrunk:
+    def run(self) -> ShrunkProgram:
         """Shrink the script.
 
         Raises:
@@ -130,7 +130,7 @@ class ScriptShrinker:
             interrupted = True
         left, (cell, *good) = unwrap_script(search.text), (planned.cell.id for planned in cells)
         head = [f"On {cell}: {about}", *(f"Not so on {other}." for other in good)]
-        return Shrunk(
+        return ShrunkProgram(
             text="\n".join(line for text in head for line in render_comment(text)) + f"\n\n{left}",
             about=about, cell=cell, good_cell="".join(good),
             before={"lines": count_lines(source)}, after={"lines": count_lines(left)},

@@ -19,7 +19,7 @@ SCOPES: Final = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
 _PREDEFINED: Final = frozenset({*dir(builtins), "__name__", "__file__", "__doc__"})
 
 
-class Tree:
+class SyntaxTree:
     """Code whose nodes know their parents.
 
     Args:
@@ -48,23 +48,25 @@ class Tree:
                     self._parents[child] = (node, field)
                     self._index(child)
 
-    def parent(self, node: ast.AST) -> ast.AST:
+    def get_parent(self, node: ast.AST) -> ast.AST:
         """Return the parent of a node; the module is its own."""
         return self._parents[node][0] if node in self._parents else self.root
 
-    def field(self, node: ast.AST) -> str:
+    def get_field(self, node: ast.AST) -> str:
         """Return the field of its parent that a node is in, empty for the module."""
         return self._parents[node][1] if node in self._parents else ""
 
-    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+    def walk_ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around a node, from the inside out."""
         while node in self._parents:
             node = self._parents[node][0]
             yield node
 
-    def statement(self, node: ast.AST) -> ast.AST:
+    def find_statement(self, node: ast.AST) -> ast.AST:
         """Return the innermost statement that contains a node, or is it."""
-        around = (outer for outer in (node, *self.ancestors(node)) if isinstance(outer, ast.stmt))
+        around = (
+            outer for outer in (node, *self.walk_ancestors(node)) if isinstance(outer, ast.stmt)
+        )
         return next(around, self.root)
 
     def find_loads(self, name: str) -> list[ast.Name]:

@@ -8,7 +8,7 @@ from conformance.triage.jaxpr_code.code import render_jaxpr
 from tests.ir.jaxpr.documents import document, jaxpr
 
 if TYPE_CHECKING:
-    from conformance.triage.jaxpr_code.code import Code
+    from conformance.triage.jaxpr_code.code import JaxprCode
 
 F32, S32, WEAK, VARYING, PRED, F32S, S32S, PREDS, WIDE, F16, KEY, U32 = range(12)
 AVALS = [
@@ -33,7 +33,7 @@ def code(
     release: str = NEWEST,
     sources: list[Any] | None = None,
     **more: Any,
-) -> Code:
+) -> JaxprCode:
     """Return the code of some jaxprs, the first one the entry."""
     text = document(*jaxprs, avals=AVALS, sources=sources or [["", 0, 7]])
     return render_jaxpr(text.encode(), release=release, **more)

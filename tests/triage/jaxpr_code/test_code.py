@@ -61,7 +61,7 @@ def test_what_has_no_code_is_refused(made: list[Any], told: str) -> None:
 
 
 def test_symbolic_dimensions_are_told() -> None:
-    """Code is of arrays of sizes."""
+    """JaxprCode is of arrays of sizes."""
     text = document(jaxpr(inputs=(0,), out=(0,)), avals=[["float32", ["n"]]])
     with pytest.raises(UnsupportedJaxprError, match="symbolic"):
         render_jaxpr(text.encode(), release="0.6.2")

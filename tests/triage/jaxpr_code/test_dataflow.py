@@ -21,7 +21,7 @@ def needed(*eqns: list[Any], **more: Any) -> tuple[Dataflow, set[int]]:
     entry = jaxpr(*eqns, inputs=(F32, more.pop("second", PRED)), **more)
     read = decode(document(entry, jaxpr(inputs=(F32,), out=(0,)), avals=AVALS))
     flow, pairs = Dataflow(read.jaxprs[0], read.avals), enumerate(read.jaxprs[0].eqns)
-    return flow, {number for number, one in pairs if flow.needs(one, flow.results[number])}
+    return flow, {number for number, one in pairs if flow.is_needed(one, flow.results[number])}
 
 
 def test_variables_are_numbered_through_all_results() -> None:
@@ -71,4 +71,4 @@ def test_equations_that_only_select_a_branch(
     """They are left out where jax makes them by itself, and nothing else reads them."""
     flow, needs = needed(*eqns, second=second, out=out)
     choice = decode(document(jaxpr(eqns[-1], inputs=(F32, F32, F32)), avals=AVALS)).jaxprs[0]
-    assert (needs, tuple(flow.selector(choice.eqns[0]))[:2]) == (found, selected)
+    assert (needs, tuple(flow.find_selector(choice.eqns[0]))[:2]) == (found, selected)

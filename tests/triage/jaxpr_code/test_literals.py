@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from conformance.triage.jaxpr_code.literals import (
     Names,
-    dtype,
     make_identifier,
-    number,
-    plain,
-    spec,
+    render_dtype,
+    render_number,
+    render_plain,
+    render_spec,
 )
 
 
 @given(st.floats(width=32))
 def test_a_number_is_the_same_number_of_its_type(value: float) -> None:
     """In few digits: `0.1` of f32 is not told in the digits of its double."""
-    said = number(value if np.isfinite(value) else str(value), "float32")
+    said = render_number(value if np.isfinite(value) else str(value), "float32")
     assert said is not None
     read = eval(said, {"jnp": np})  # noqa: S307 - that it is Python is the point
     assert np.float32(read).tobytes() == np.float32(value).tobytes() or np.isnan(value)
@@ -42,12 +42,12 @@ def test_a_number_is_the_same_number_of_its_type(value: float) -> None:
 )
 def test_numbers(value: object, of: str, said: str | None) -> None:
     """Of every kind, and what is none."""
-    assert number(value, of) == said
+    assert render_number(value, of) == said
 
 
 def test_dtypes_have_their_public_names() -> None:
     """Those of keys have none."""
-    assert [dtype(name) for name in ("bool", "float8_e4m3fn", "key<fry>")] == [
+    assert [render_dtype(name) for name in ("bool", "float8_e4m3fn", "key<fry>")] == [
         "jnp.bool_",
         "jnp.float8_e4m3fn",
         None,
@@ -68,13 +68,13 @@ def test_dtypes_have_their_public_names() -> None:
 )
 def test_specs(data: object, said: str | None) -> None:
     """As lists of axes, and as dimensions with their axes."""
-    assert spec(data) == said
+    assert render_spec(data) == said
 
 
 def test_names_are_handed_out_once() -> None:
     """They hide nothing that the code imports, nor what is Python's own."""
     names = Names()
-    assert [names.fresh(name) for name in ("x", "x", "x_2", "lax", "while", "sum", "2d")] == [
+    assert [names.reserve(name) for name in ("x", "x", "x_2", "lax", "while", "sum", "2d")] == [
         "x",
         "x_2",
         "x_3",
@@ -88,4 +88,4 @@ def test_names_are_handed_out_once() -> None:
 
 def test_lists_are_tuples() -> None:
     """One of a single part keeps its comma."""
-    assert plain([[1], [], ["x", None]]) == '((1,), (), ("x", None))'
+    assert render_plain([[1], [], ["x", None]]) == '((1,), (), ("x", None))'

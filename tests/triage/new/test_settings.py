@@ -7,10 +7,10 @@ import ast
 import pytest
 
 from conformance.triage.new.script_source import collect_imported_names
-from conformance.triage.new.settings import Settings, read_settings
+from conformance.triage.new.settings import ScriptSettings, read_settings
 
 
-def found(text: str) -> Settings:
+def found(text: str) -> ScriptSettings:
     """Return what a script sets."""
     tree = ast.parse(text)
     return read_settings(tree, collect_imported_names(tree), {})

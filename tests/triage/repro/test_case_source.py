@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.triage.repro.case_source import EVERYTHING, CaseSource, NotStaticError, extract
+from conformance.triage.repro.case_source import (
+    EVERYTHING,
+    CaseSource,
+    NotStaticError,
+    extract_source,
+)
 
 HEAD = """\
 import math
@@ -39,7 +44,7 @@ def scaled(env, x):
 def read(case: str, helpers: str = HELPERS, head: str = HEAD) -> CaseSource:
     """Return what the case `case` of a file is made of."""
     texts = {"topic.py": head + case, "_helpers.py": helpers}
-    return extract(Path("family/topic.py"), "case", lambda file: texts[file.name])
+    return extract_source(Path("family/topic.py"), "case", lambda file: texts[file.name])
 
 
 CASE = """\
@@ -131,7 +136,7 @@ def test_functions_of_the_kit_for_cases_come_with_the_case() -> None:
         "from conformance.kit.equations import counts\n"
         "f = None\n"
     )
-    source = extract(
+    source = extract_source(
         Path("family/topic.py"),
         "case",
         lambda file: head + text if file.name == "topic.py" else file.read_text("utf-8"),

@@ -8,7 +8,7 @@ from conformance.model.observation import Observation
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs.process import CompletedProgram
-from conformance.triage.repro.header import Seen
+from conformance.triage.repro.header import JudgedObservation
 from conformance.triage.repro.verification import compare_ending
 
 FRAMES = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n    f()\n'
@@ -19,11 +19,15 @@ NOTE += "of the following exception. Set JAX_TRACEBACK_FILTERING=off to include 
 SHAPES = "shapes (3,) and (4,) differ\nin lhs"
 
 
-def seen(outcome: Outcome, conformance: Conformance, error: str = "", message: str = "") -> Seen:
+def seen(
+    outcome: Outcome, conformance: Conformance, error: str = "", message: str = ""
+) -> JudgedObservation:
     """Return what was seen of a case."""
     info = ErrorInfo(type=error, message=message, signature="", where="") if error else None
     observation = Observation(outcome=outcome, stage=Stage.EXECUTE, error=info)
-    return Seen(observation=observation, conformance=conformance, reasons=("out[0] is 1",))
+    return JudgedObservation(
+        observation=observation, conformance=conformance, reasons=("out[0] is 1",)
+    )
 
 
 def ended(
@@ -59,7 +63,7 @@ HUNG = seen(Outcome.TIMED_OUT, Conformance.DEVIATES, "timeout", "no end")
         (HUNG, ended(1, "Timeout (0:00:02)!\nThread 0x1 (most recent call first):\n")),
     ],
 )
-def test_as_claimed(claim: Seen, end: CompletedProgram) -> None:
+def test_as_claimed(claim: JudgedObservation, end: CompletedProgram) -> None:
     """The same exception, an assertion, a signal, or nothing at all."""
     assert compare_ending(end, claim) == ""
 
@@ -84,7 +88,7 @@ def test_as_claimed(claim: Seen, end: CompletedProgram) -> None:
         (CRASHED, ended(0), "it ends with exit status 0, expected SIGSEGV"),
     ],
 )
-def test_otherwise(claim: Seen, end: CompletedProgram, said: str) -> None:
+def test_otherwise(claim: JudgedObservation, end: CompletedProgram, said: str) -> None:
     """It says how the file ended and how the case did."""
     assert said in compare_ending(end, claim)
 
