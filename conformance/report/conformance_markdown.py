@@ -79,6 +79,7 @@ def _render_releases(history: SuiteHistory) -> Iterator[str]:
         rows.append(row)
     yield to_table(rows)
     yield "## Groups of functions"
+    # Our own cases are marked: their share says nothing about the suite.
     groups = [(name, name) for name in history.groups]
     own = [(name, f"{name} (ours)") for name in history.families]
     rows = [["release", *(title for _, title in (*groups, *own))]]

@@ -92,6 +92,7 @@ def _describe_record(record: Record) -> Iterator[str | float]:
     yield from (record.outcome, record.conformance, record.verdict)
     yield "; ".join(reason[:MOST] for reason in record.reasons)
     yield "" if record.error is None else record.error.signature
+    # Empty instead of 0, which a spreadsheet would include in a mean.
     seconds = record.seconds.get("job")
     yield "" if seconds is None else round(seconds, 3)
 

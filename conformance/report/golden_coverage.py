@@ -87,6 +87,7 @@ def render_state(state: RecordedState) -> str:
     Args:
         state: The recorded outcomes.
     """
+    # Tracks are those of runs, so that pages of goldens and of runs name places alike.
     cells = (
         RunCell(id=p.cell.id, versions=dict(p.versions)) for p in state.plan.cells if p.versions
     )

@@ -205,6 +205,7 @@ class DiffReport:
         number = len(group.jobs)
         self._print_line(Text(f"\n{group.ir}, in {plural(number, 'job')}:", style="bold"))
         self._print_members([self._name_job(job) for job in group.jobs])
+        # The jobs of a group have equal patterns, so one of them is shown.
         self._print_warnings(group.example)
         self._print_changes(group.example, brief=brief)
 
@@ -282,6 +283,7 @@ class DiffReport:
         ]
         columns = [list(filter(None, column)) for column in zip(*rows, strict=True)]
         wide = self._console.is_terminal and self._console.width >= WIDE
+        # With lines on one side only, half of the terminal would be blank.
         if wide and rows and all(columns):
             self._print_columns(rows)
             return
@@ -299,6 +301,7 @@ class DiffReport:
         shown = rows if self._full else rows[:LINES]
         for row in shown:
             table.add_row(*(self._fit_cell(line, width) for line in row))
+        # `soft_wrap` would disable the folding within a column.
         self._console.print(Padding(table, (0, 0, 0, INDENT), expand=False), soft_wrap=False)
         self._print_omitted(len(rows) - len(shown))
 
@@ -354,6 +357,7 @@ class DiffReport:
         self._print_line(Text(f"  ... {plural(number, f'more {what}')} (--full)", style=QUIET))
 
     def _print_line(self, text: Text) -> None:
+        # rich would break lines at the width of the console, which is 80 in a pipe.
         self._console.print(text, soft_wrap=True)
 
 

@@ -199,6 +199,7 @@ def _make_indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
         cases = list(dict.fromkeys(case for case, _ in not_run))
         cells = list(dict.fromkeys(cell for _, cell in not_run))
         said = f"**{Outcome.NOT_RUN}** {_join_names(cases)} on {_join_names(cells)}"
+        # One entry for all of them: an interrupted run may leave thousands of jobs.
         entries.append(SectionEntry(lambda: said, len(not_run)))
     return Section(
         head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
@@ -241,6 +242,7 @@ def _render_change(group: ReleaseChangeGroup) -> str:
 def _describe_difference(change: ReleaseChange) -> str:
     before, after = (to_code(ending, MOST_ENDING) for ending in change.endings)
     if ENDING in change.artifacts:
+        # Equal endings are the type of two errors with different messages.
         return f"another message of {after}" if before == after else f"{before} became {after}"
     other = "another" if len(change.artifacts) == 1 else "other"
     return f"{other} {', '.join(change.artifacts)}"
@@ -248,6 +250,7 @@ def _describe_difference(change: ReleaseChange) -> str:
 
 def _make_irs(report: Report) -> Iterator[Section]:
     every = group_irs(report.cases, report.records)
+    # IRs that only inform change in most releases, and would fill the summary.
     groups = [group for group in every if group.policy is Policy.WARN]
     if groups:
         jobs = sum(len(group.records) for group in groups)

@@ -163,6 +163,7 @@ def make_report_json(report: Report) -> ReportJson:
 def _make_cells(report: Report) -> list[CellJson]:
     said = {id_: identity for run in report.runs for id_, identity in run.info.identities.items()}
     return [
+        # If all jobs of a cell come from the cache, no worker has reported an identity.
         CellJson(id=c.id, identity=said.get(c.id, {"versions": c.versions}), lock=c.lock)
         for c in report.cells
     ]

@@ -166,7 +166,7 @@ def _find_slower(changes: Sequence[SuiteTestComparison]) -> list[SuiteTestCompar
 
     def compute_gain(one: SuiteTestComparison) -> float:
         before, after = one.seconds or (0.0, 0.0)
-        return before - after
+        return before - after  # negative for a slower test: the greatest loss is sorted first
 
     return sorted((one for one in changes if one.slower), key=compute_gain)
 

@@ -234,6 +234,7 @@ def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenW
         for cell, identity in run.info.identities.items():
             try:
                 found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[GivenWarning])
+            # Identities are written by workers, possibly those of a foreign shard.
             except msgspec.ValidationError:
                 continue
     return found

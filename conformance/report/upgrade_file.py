@@ -53,6 +53,7 @@ class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
     points: Annotated[tuple[UpgradePoint, ...], msgspec.Meta(min_length=2)]
 
 
+# `from` is a keyword of Python, and the key of the JSON.
 class PackageUpdate(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     """A package, and its versions before and after."""
 
@@ -112,6 +113,7 @@ class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
     after: str
     changed: tuple[str, ...] = ()
     culprit: str = ""
+    # msgspec copies an empty default for each instance.
     suspects: dict[str, tuple[str, str]] = {}
     beside: dict[str, tuple[str, str]] = {}
     searched: SearchedPackages | None = None
@@ -208,6 +210,7 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     from_: str
     to: str
     platforms: tuple[str, ...] = ()
+    # The first files of format 1 lack `noun`, `between` and `untried`.
     noun: str = "case"
     verdict: str
     counts: dict[Effect, int]

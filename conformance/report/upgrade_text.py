@@ -121,6 +121,7 @@ def _describe_between(upgraded: UpgradeResult) -> str:
             f" Between the ends {plural(len(passing), upgraded.noun)} {verb} "
             f"({_describe_first_release(passing)}), but not in {upgraded.axes[0].ends[1]}."
         )
+    # A case that breaks at the new end is reported as such, wherever else it breaks.
     unseen = sum(bool(c.untried) and c.effect not in BREAKING for c in upgraded.whole)
     if unseen:
         were = "was" if unseen == 1 else "were"
@@ -167,6 +168,7 @@ def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[
     for effect, groups in group_by_effect(upgraded):
         yield ""
         yield f"{TITLES[effect]}: {sum(len(group.members) for group in groups)}"
+        # Breaking changes are never cut, because each of them needs an answer before an upgrade.
         shown = groups if every or effect in BREAKING else groups[:MOST]
         for group in shown:
             yield from (f"  {line}" for line in _render_group(group, upgraded.root, every=every))

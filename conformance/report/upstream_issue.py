@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from conformance.triage.repro.script_file import ScriptRun
 
 
+# GitHub refuses an issue of more than 65,536 characters, of which the file has most.
 MOST_FILE = 60_000
 MOST_CHANGES, MOST_LINES = 5, 4
 SHOWN = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "flax", "libtpu")
@@ -145,6 +146,7 @@ def _render_declared(bug: UpstreamBug) -> Iterator[str]:
         text += f" on {to_code(one.platform)}" if one.platform else ""
         text += f": {to_code(one.reason)}" if one.reason else ""
         text += f" ({to_code(one.issue)})" if one.issue else ""
+        # Only a lower bound dates the first release: with `<0.6` it is unknown.
         lower = [s for s in SpecifierSet(one.releases) if s.operator in {">=", "==", ">"}]
         if lower:
             text += f". First release with it, by that range: {to_code(lower[0].version)}"

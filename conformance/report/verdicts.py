@@ -30,6 +30,8 @@ WORST_FIRST: Final = (
     Verdict.CHANGED,
     Verdict.FIXED,
     Verdict.STALE,
+    # A fault of the host says nothing about JAX: it hides none of the verdicts that need a
+    # decision, but every verdict that needs none.
     Verdict.INFRA,
     Verdict.NEW,
     Verdict.KNOWN,
@@ -37,10 +39,7 @@ WORST_FIRST: Final = (
     Verdict.MATCH,
     Verdict.EXCLUDED,
 )
-"""Order of verdicts: several jobs that share a cell of a table have the first of theirs.
-
-A fix is before a fault of the host, because it needs a decision: the deviation is to be removed.
-"""
+"""Order of verdicts: several jobs that share a cell of a table have the first of theirs."""
 MEANINGS: Final = {
     Verdict.MATCH: "as the golden has it",
     Verdict.KNOWN: "deviates as declared",

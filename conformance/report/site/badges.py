@@ -78,6 +78,7 @@ def render_badges(report: Report) -> Iterator[tuple[str, bytes]]:
     releases: dict[str, list[Record]] = defaultdict(list)
     for record in report.records:
         families[record.case.partition("/")[0]].append(record)
+        # A cell of an unknown release counts in the other badges.
         if release.get(record.cell):
             releases[release[record.cell]].append(record)
     for name, records in families.items():
@@ -114,6 +115,7 @@ def _choose_colour(conforming: int, known: int, surprises: int) -> str:
         return BAD
     if not known:
         return UNKNOWN
+    # Nothing is unexpected, so jobs that do not conform are declared deviations.
     return GOOD if conforming == known else DECLARED
 
 

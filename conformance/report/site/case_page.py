@@ -210,6 +210,7 @@ def _find_raised(
 ) -> dict[str, Any]:
     """Return the exceptions of the newest job that raised, unless the page shows its root cause."""
     for cell, job in zip(reversed(track.compared_cells), reversed(history.jobs), strict=True):
+        # The newest alone: the errors of older releases are shown with the changes.
         if job is not None and (stacks := collect_stacks(job, report.roots)):
             return {} if cell.id in shown else {"raised_on": cell.label, "stacks": stacks}
     return {}
@@ -243,6 +244,7 @@ def _collect_falsifying(
     """Return the distinct examples that fail, the newest first, each with its releases."""
     found: dict[str, list[str]] = {}
     for release, side in jobs:
+        # Hypothesis shrinks an example to a minimum, often the same one on several releases.
         if side is not None and FALSIFYING in side.record.artifacts:
             found.setdefault(_read_text(side, FALSIFYING), []).append(release)
     return tuple((", ".join(releases), text) for text, releases in reversed(found.items()))
@@ -257,6 +259,7 @@ def _read_text(side: StoredJob, artifact: str) -> str:
 
 def _list_rows(history: Timeline) -> list[str]:
     """Return the artifacts that any job of a history has, in their order."""
+    # Every job has an ending, even one that failed before its first artifact.
     seen = {ENDING}
     for job in history.jobs:
         if job is not None:

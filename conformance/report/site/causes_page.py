@@ -55,6 +55,7 @@ def collect_causes(report: Report) -> tuple[list[CauseView], list[CauseView]]:
     """
     views: dict[bool, list[CauseView]] = {True: [], False: []}
     for cause in report.causes:
+        # Numbered within each part of the page, as `collect_causes_by_case` numbers its links.
         found = views[cause.is_about_jax]
         anchor = f"{'cause' if cause.is_about_jax else 'infra'}-{len(found) + 1}"
         found.append(_make_view(report, cause, anchor, cause.records[0]))

@@ -179,6 +179,7 @@ class ValuePlot:
     @property
     def bars(self) -> tuple[float, ...]:
         """Heights between 0 and 1, on a logarithmic scale: 1 ULP is visible next to a million."""
+        # An infinite height as the scale would flatten all other bars.
         top = max((h for h in self.heights if math.isfinite(h)), default=0.0)
         scale = math.log1p(top) or 1.0
         return tuple(math.log1p(h) / scale if math.isfinite(h) else 1.0 for h in self.heights)
@@ -193,6 +194,7 @@ def make_value_plots(before: Value, after: Value) -> tuple[ValuePlot, ...]:
     """
     old = {leaf.path: leaf for leaf in before.leaves}
     pairs = ((old[leaf.path], leaf) for leaf in after.leaves if leaf.path in old)
+    # Compared as bytes, which are equal for equal NaNs too.
     plots = (_make_plot(one, other) for one, other in pairs if one.data != other.data)
     return tuple(plot for plot in plots if plot is not None)
 

@@ -231,6 +231,8 @@ def make_date_ticks(runs: Sequence[RunPoint]) -> tuple[DateSpan, ...]:
     months = [run.date[:7] if run.time is not None else "" for run in runs]
     labels = months if len(set(months)) > 2 else [run.date for run in runs]  # noqa: PLR2004
     found = encode_run_lengths(labels)
+    # Rounded up, so that there are at most `TICKS` labels. Without runs `every` is 0, which no
+    # range accepts as its step.
     every = -(-len(found) // TICKS)
     joined = [found[at : at + every] for at in range(0, len(found), max(1, every))]
     return tuple(

@@ -75,6 +75,7 @@ class Tables:
         room: Characters that further reasons may take.
     """
 
+    # Number 0 of both tables is a cell in which nothing was planned.
     states: dict[tuple[str, str, str, bool, str], int] = field(
         default_factory=lambda: {("", "", "", False, ""): 0}
     )
@@ -197,6 +198,7 @@ class _MatrixDrawing:
 
     def _make_row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
         cells = [cell.id for cell in track.compared_cells]
+        # A case without any job on the track has a row too, with its exclusions.
         jobs = history.jobs if history is not None else (None,) * len(cells)
         points = history.points if history is not None else ()
         edges = {point.after.record.cell: EDGES[point.kind] for point in points if is_drawn(point)}
@@ -211,6 +213,7 @@ class _MatrixDrawing:
             return self.tables.number_job(job.record)
         if (case, cell) in self._not_run:
             return self.tables.number_not_run()
+        # An exclusion without a case excludes the whole cell.
         reason = self._left_out.get((case, cell), self._left_out.get(("", cell)))
         return (0, 0) if reason is None else self.tables.number_exclusion(reason)
 

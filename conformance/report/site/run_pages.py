@@ -78,6 +78,7 @@ def render_run_pages(
     """
     for run in runs:
         page = run_page(run.id)
+        # A cached record has the seconds of the run that executed the job.
         ran = [record for record in run.records if not record.cached]
         slowest = sorted(ran, key=lambda record: -record.seconds.get("job", 0.0))[:SLOWEST]
         rows = make_cell_rows(run)
@@ -88,6 +89,7 @@ def render_run_pages(
             "seconds": _measure_duration(run.info.started, run.info.finished),
             "rows": rows,
             "stages": STAGES,
+            # Bars are drawn as shares of the longest, which is 0 if all jobs were cached.
             "longest": max((row.total for row in rows), default=0.0) or 1.0,
             "slowest": [record for record in slowest if record.seconds.get("job")],
             "cached": sum(record.cached for record in run.records),

@@ -127,6 +127,7 @@ def _find_slowest(report: Report) -> Iterator[str]:
 
 def _remove_tests(run: LoadedRun, quiet: Collection[str]) -> LoadedRun:
     cases = {name: case for name, case in run.info.cases.items() if name not in quiet}
+    # From the plan too, otherwise the removed tests would count as planned but never run.
     plan = tuple(pair for pair in run.info.plan if pair[0] not in quiet)
     records = tuple(record for record in run.records if record.case not in quiet)
     return replace(run, info=replace(run.info, cases=cases, plan=plan), records=records)

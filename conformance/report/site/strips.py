@@ -168,7 +168,7 @@ def make_minor_ticks(
 def _find_minor(release: str) -> str:
     try:
         version = Version(release)
-    except ValueError:
+    except ValueError:  # an end of an upgrade may be a lock or a path
         return flatten(release)
     return f"{version.major}.{version.minor}"
 

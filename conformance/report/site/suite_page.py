@@ -192,6 +192,7 @@ def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
             one for one in report.runs
             if one is not run and one.info.suite is not None and one.info.suite.name == name
         ]  # fmt: skip
+        # Without dates of releases, which are in the committed history: reports read no index.
         for number, history in enumerate(make_suite_histories(run, {})):
             # The first track has the address without a place, so that links to it stay valid.
             page = suite_page(name, history.place if number else "")
@@ -249,6 +250,7 @@ def render_suite_pages(
             for span in group.spans
             for release in span.releases
         }
+        # A report may have runs of scenario cases, too.
         sides = [
             side for (case, _), side in report.jobs.items() if report.cases[case].kind == "test"
         ]
@@ -310,6 +312,7 @@ def _make_group(history: SuiteHistory, name: str) -> GroupView:
     spans = []
     for _, members in groupby(failing, key=lambda one: one[1]):
         found = list(members)
+        # The counts may differ within a span, because passing tests may be added or removed.
         first, failures = found[0]
         if failures:
             spans.append(

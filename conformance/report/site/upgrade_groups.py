@@ -231,11 +231,11 @@ class _GroupCollector:
             self._describe_side(change, after, change.after),
         )
 
-    def _describe_side(self, change: UpgradeChange, cell: str, told: str) -> tuple[str, ...]:
+    def _describe_side(self, change: UpgradeChange, cell: str, summary: str) -> tuple[str, ...]:
         """Return the text of one side: the whole message of an ending, otherwise its summary."""
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
-            return (_format_side(change, told),)
+            return (_format_side(change, summary),)
         return render_error(job) or (describe_outcome(job),)
 
     def _make_platforms(self, changes: list[UpgradeChange]) -> Iterator[PlatformRows]:
@@ -273,16 +273,18 @@ class _GroupCollector:
         history = self._report.timelines(change.case).get(track)
         if history is None:
             return href(case_page(change.case))
-        # A change of a fact is none on the case's page if it does not gate.
+        # Without an anchor for the change, the link leads to the track.
         has_point = any(point.after.record.cell == change.cells[1] for point in history.points)
         return href(
             case_page(change.case), point_anchor(track, label) if has_point else slug(track)
         )
 
 
-def _format_side(change: UpgradeChange, told: str) -> str:
+def _format_side(change: UpgradeChange, summary: str) -> str:
     """Return the summary of one side, with readable large numbers."""
-    return f"{int(told):,}" if change.artifact in COST_METRICS and told.isdecimal() else told
+    return (
+        f"{int(summary):,}" if change.artifact in COST_METRICS and summary.isdecimal() else summary
+    )
 
 
 def _align_rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:

@@ -102,6 +102,7 @@ def make_sections(report: Report, run: str) -> tuple[EffectSection, ...]:
     found: dict[Effect, list[UpgradeGroupView]] = defaultdict(list)
     for group in make_groups(report, run):
         found[group.effect].append(group)
+    # Counted by case, because an unchanged case has no group.
     counts = Counter(one.kind for one in upgrade.cases)
     return tuple(
         EffectSection(
