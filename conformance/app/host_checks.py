@@ -28,22 +28,25 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+"""Pythons that are looked for, also if no release needs them."""
 _ONLINE = "nightly"
-"""The matrix whose cells only an index of nightlies knows: it is not asked here."""
+"""The matrix of nightlies, which is skipped: its cells would need the network."""
 ENOUGH = 2 * 2**30
 """Bytes free below which a matrix is likely to fill the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing looked at.
+    """The result of one check of the host.
 
     Attributes:
-        what: Its name.
-        ok: Whether it is as it should be.
-        said: What was found.
-        status: `ok`; `absent` for what only some cells need and this host lacks; `wrong`.
+        what: Name of the check.
+        ok: Whether the check passed.
+        said: Its result, in words.
+        status: `ok`; `absent` if the host lacks something that only some cells need; `wrong`.
     """
+
+    # The names are the keys of `doctor --json`, which scripts read.
 
     what: str
     ok: bool
@@ -69,9 +72,11 @@ def examine_host(context: ProjectContext) -> Iterator[Finding]:
         f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
         status="ok" if os.name == "posix" else "wrong",
     )
+    # The version comes from running uv: a broken uv on PATH would pass a look-up by name.
     yield _check("uv", lambda: run_uv(["--version"], cwd=context.start).strip())
     yield from _check_interpreters(context)
-    looks: dict[str, Callable[[], str]] = {
+    # Functions, so that an error of one check is a finding and the next checks still run.
+    checks: dict[str, Callable[[], str]] = {
         **{name: _make_accelerator_check(name) for name in sorted(REAL)},
         "cache": lambda: _check_disk(context),
         "cases": lambda: f"{len(context.select_cases(()))} in {context.project.cases}",
@@ -80,28 +85,28 @@ def examine_host(context: ProjectContext) -> Iterator[Finding]:
             f"{DEFAULT_MATRIX} has {plural(len(context.select_cells(None, ())[0]), 'cell')}"
         ),
     }
-    for what, look in looks.items():
-        yield _check(what, look)
+    for what, check in checks.items():
+        yield _check(what, check)
 
 
 def _make_finding(what: str, said: str, status: str = "ok") -> Finding:
     return Finding(what=what, ok=status == "ok", said=said, status=status)
 
 
-def _check(what: str, look: Callable[[], str]) -> Finding:
+def _check(what: str, check: Callable[[], str]) -> Finding:
     try:
-        return _make_finding(what, look())
+        return _make_finding(what, check())
     except ConformanceError as error:
         return _make_finding(what, str(error), "wrong")
 
 
 def _check_interpreters(context: ProjectContext) -> Iterator[Finding]:
-    """Yield what was found of each Python; of one that is missing, whether a cell needs it."""
+    """Yield a finding for each Python; for a missing one, whether a cell needs it."""
     needed = _find_needed_pythons(context)
     for version in sorted({*PYTHONS, *needed}, key=Version):
         what = f"python {version}"
         try:
-            # As a run would: of a Python that releases run on, uv downloads one if it is missing.
+            # As in a run: uv downloads a missing Python, but only one that a release needs.
             yield _make_finding(what, str(find_interpreter(version, download=version in needed)))
         except MissingInterpreterError as error:
             if version in needed:
@@ -109,11 +114,12 @@ def _check_interpreters(context: ProjectContext) -> Iterator[Finding]:
             elif cells := _describe_cells_on(context, version):
                 yield _make_finding(what, f"{cells}: {error}", "absent")
             else:
+                # Reported as ok: a host without it can run every matrix.
                 yield _make_finding(what, "not on this host, and no cell of a matrix needs it")
 
 
 def _find_needed_pythons(context: ProjectContext) -> set[str]:
-    """Return the Pythons that releases run on unless a cell says otherwise."""
+    """Return the default Pythons of all releases."""
     try:
         return {context.releases.find_python(version) for version in context.releases.versions}
     except ConformanceError:  # reported as the finding on releases
@@ -123,14 +129,15 @@ def _find_needed_pythons(context: ProjectContext) -> set[str]:
 def _describe_cells_on(context: ProjectContext, python: str) -> str:
     """Return how many cells of which matrices need a Python, empty if none does."""
     found = {}
+    # A set: a matrix may be in several folders, of which the first counts.
     names = {file.stem for folder in context.matrix_folders for file in folder.glob("*.toml")}
     for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
         with suppress(ConformanceError):
             cells, _ = context.select_cells(name, ())
             found[name] = sum(cell.python == python for cell in cells)
-    told = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
+    counts = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
     need = "needs" if sum(found.values()) == 1 else "need"
-    return f"{' and '.join(told)} {need} it" if told else ""
+    return f"{' and '.join(counts)} {need} it" if counts else ""
 
 
 def _make_accelerator_check(name: str) -> Callable[[], str]:

@@ -1,4 +1,4 @@
-"""The investigation of a root cause: where it was right, what changed it, a file that shows it."""
+"""The investigation of a root cause: a good release, the change, the culprits, a reproduction."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Services:
         context: The project.
         directory: The run.
         wanted: Requirements of its cells in addition to their own packages.
-        fresh: Whether the logs of earlier searches are forgotten.
+        fresh: Whether the logs of earlier searches are ignored.
         say: Receives a line for each step.
     """
 
@@ -79,9 +79,11 @@ class Services:
     _locks: dict[str, Lock] = field(default_factory=dict)
 
     def find_good_releases(self, case: Case, cell: Cell) -> Iterator[str]:
-        """Yield releases and nights at which a case may have been right, the likeliest first."""
+        """Yield releases and nightlies at which a case may conform, the likeliest first."""
         release = find_release(cell)
         seen = ""
+        # Between the last release and a nightly there are many nightlies: the last one that was
+        # right in an earlier run shortens the search.
         if is_nightly(release):
             seen = find_last_right(self._digests, case.id, make_stable_cell_ids([cell.id])[cell.id])
         known = self.context.releases.versions
@@ -89,6 +91,7 @@ class Services:
 
     def try_release(self, case: Case, cell: Cell, release: str) -> Record:
         """Return the judged record of a case in a cell with another release."""
+        # Only the release changes: another platform or option could hide the failure.
         planned = self._plan_cell(replace_release(cell, release, self.context))
         (record,) = CaseProber(case=case, runner=self._runner).probe([planned])
         self.say(f"{release}: {record.verdict}")
@@ -99,7 +102,7 @@ class Services:
     ) -> BisectAnswer:
         """Search for the change of a case, from a release to a cell."""
         axis = make_axis_to(self.context, good, cell)
-        # The cell is part of the name of the log.
+        # The cell is the platform of the options, so that searches in two cells have two logs.
         options = SearchOptions(
             good=good, bad=cell.release, platform=cell.id, when=predicate.when or None,
             wanted=self.wanted, fresh=self.fresh,
@@ -119,17 +122,19 @@ class Services:
         """Write a file that shows a job; return its path in the run directory, and its command.
 
         Raises:
-            UsageError: If the case or the cell is not what it was, or a file of one process cannot
-                show it.
+            UsageError: If the case or the cell changed since the run, or a file of one process
+                cannot show the failure.
         """
         planned = self._plan_cell(cell)
         label = f"{case.id} on {cell.id}"
+        # The file is written from the present source, but asserts the recorded observation.
         if (record.case_hash, record.cell_hash) != (case.content_hash, planned.cell_hash):
             raise UsageError(f"{label} has changed since the run")
         if cell.place.processes > 1:
             raise UsageError(f"{label} takes {cell.place.processes} processes, a file is one")
         case = add_recorded_claims(case, record, self._find_golden(Job(case=case, planned=planned)))
         seen_job = judge_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
+        # A file has no goldens: it can only assert a value against the reference of the case.
         if seen_job.seen.conformance is Conformance.CONFORMS:
             raise UsageError(f"{label} conforms, and what else is not as recorded no file asserts")
         path = f"{REPRODUCTIONS}/{cause}.py"
@@ -137,6 +142,7 @@ class Services:
         source, own = load_source(case, wanted, lambda file: file.read_text(encoding="utf-8"))
         written = write_reproduction(seen_job.job, source, seen_job.seen, f"{cause}.py", own)
         write_atomically(self.directory.path / path, written.text.encode())
+        # An environment of the user is not pinned by a header that uv could read.
         if cell.interpreter is None:
             return path, f"uv run {path}"
         return path, f"{quote(str(cell.interpreter))} {path}"
@@ -146,10 +152,12 @@ class Services:
             store = GoldenStore(job.case.families)
             return store.lookup(job.case, name_golden_variant(job), job.planned.release)
         except GoldenError:
+            # The golden only adds claims to the file; the run reports a broken one itself.
             return None
 
     def _plan_cell(self, cell: Cell) -> PlannedCell:
         planned, locks = self._session.prepare_cell(cell, self.wanted)
+        # The runner holds this dictionary, and finds the locks of cells that are planned later.
         self._locks.update(locks)
         return planned
 
@@ -170,15 +178,18 @@ class Services:
     def _digests(self) -> Sequence[Digest]:
         """Digests of the other runs, the newest first, without those that cannot be read."""
         own = self.directory.path
+        # The run may have been copied from a runner: then its neighbours are other nights.
         folders = {own.absolute().parent, self.context.project.root / "reports" / "runs"}
         runs = {
             run.path: run
             for folder in folders
+            # `find_runs` raises for a folder without runs, which is no error here.
             for run in (find_runs(folder) if any(folder.glob("*/run.json")) else ())
             if run.path.absolute() != own.absolute()
         }
         store = DigestStore(self.context.cache / "digests", count_usable_cores())
         found, _ = store.get_all(list(runs.values()))
+        # By start, not by name: the folders hold runs that were renamed or copied.
         return sorted(found.values(), key=lambda digest: (digest.started, digest.run), reverse=True)
 
 
@@ -189,10 +200,10 @@ class Investigation:
     Attributes:
         services: The cells, searches and files of the project.
         cause: Id of the cause.
-        record: The job that represents it.
-        case: Its case.
-        cell: Its cell.
-        blame: Whether packages are searched for, which may take new environments.
+        record: The job that represents the cause.
+        case: Case of that job.
+        cell: Cell of that job.
+        blame: Whether to search for the package, which may create environments.
     """
 
     services: Services
@@ -205,18 +216,19 @@ class Investigation:
     _unfinished: bool = False
 
     def collect(self) -> Evidence:
-        """Return the evidence; an error that prevents a part of it is noted instead."""
+        """Return the evidence; an error that prevents a part of it becomes a note."""
         found = Evidence(cause=self.cause, case=self.case.id, cell=self.cell.id)
-        found = self._step(found, self._reproduce, "no reproduction")
-        found = self._step(found, self._search, "no first bad release")
+        found = self._try_step(found, self._reproduce, "no reproduction")
+        found = self._try_step(found, self._search, "no first bad release")
         return _replace(found, unresolved=tuple(self._notes), unfinished=self._unfinished)
 
-    def _step(
+    def _try_step(
         self, found: Evidence, step: Callable[[Evidence], Evidence], without: str
     ) -> Evidence:
         try:
             return step(found)
         except ConformanceError as error:
+            # Infrastructure may answer tomorrow: the next triage investigates this cause again.
             self._unfinished |= isinstance(error, InfrastructureError)
             self._notes.append(f"{without}: {error}")
             return found
@@ -233,6 +245,7 @@ class Investigation:
         predicate = self._choose_predicate(record)
         answer = self.services.bisect(self.case, self.cell, release, predicate)
         labels = answer.labels
+        # An unconfirmed answer is kept with a note: it still narrows down the change.
         if not answer.is_confirmed:
             names = ", ".join(labels[point] for point in answer.flaky)
             self._notes.append(f"{names} did not show the same twice")
@@ -242,20 +255,21 @@ class Investigation:
             confirmed=answer.is_confirmed,
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])
-        return self._step(
+        return self._try_step(
             found,
             lambda known: _replace(known, culprits=self._find_culprits(*between, predicate)),
             "no culprit",
         )
 
     def _find_good(self) -> tuple[str, Record] | None:
-        """Return the first release at which the case is as expected, and what came of it there."""
+        """Return the first candidate release at which the case is as expected, with its record."""
         tried = []
         lost = False
         for release in self.services.find_good_releases(self.case, self.cell):
             record = self.services.try_release(self.case, self.cell, release)
             if record.outcome.observed and not record.unexpected:
                 return release, record
+            # A release that could not be installed may have been the good one.
             lost |= record.outcome is Outcome.INFRA
             tried.append(f"{release} ({_describe_failure(record)})")
         self._unfinished |= lost
@@ -270,20 +284,25 @@ class Investigation:
         """Return the options that name the predicate; none for any that separates the ends."""
         records = (good, self.record)
         failed = [record.outcome is not Outcome.OK for record in records]
+        # Both fail in different ways: only the kind of ending separates them, not a value.
         if all(failed) and not is_same_failure(*map(format_ending, records)):
             return PredicateOptions("ending")
         first = next(iter(self.record.reasons), "")
+        # The search must look for the change that triage reports first, not for any other
+        # difference.
         return PredicateOptions("facts" if first.startswith(FACT) and not any(failed) else "")
 
     def _find_culprits(
         self, before: PlannedCell, after: PlannedCell, predicate: PredicateOptions
     ) -> tuple[Culprit, ...]:
-        """Return what makes the difference between two points that are next to each other."""
+        """Return the packages that make the difference between two adjacent points."""
         differ = find_package_moves(before.versions, after.versions)
         if not differ:
-            return self._find_edited(after)
+            # The same versions behave differently: someone edited the installed files.
+            return self._find_edited_packages(after)
+        # One difference needs no search, which saves creating environments.
         if len(differ) == 1:
-            return _find_culprits(differ)
+            return _make_culprits(differ)
         if not self.blame:
             self._notes.append(f"{len(differ)} packages differ, and were not separated")
             return ()
@@ -291,10 +310,10 @@ class Investigation:
         self._notes += list_doubts(blamed)
         if not blamed.is_confirmed:
             return ()
-        return _find_culprits(blamed.culprits)
+        return _make_culprits(blamed.culprits)
 
-    def _find_edited(self, after: PlannedCell) -> tuple[Culprit, ...]:
-        """Return the packages of an environment whose files are not as they were installed."""
+    def _find_edited_packages(self, after: PlannedCell) -> tuple[Culprit, ...]:
+        """Return the packages of an environment whose installed files were modified."""
         python = after.cell.interpreter
         edited = {} if python is None else find_edited_files(python)
         if not edited:
@@ -309,7 +328,7 @@ class Investigation:
         )
 
 
-def _find_culprits(moves: Iterable[PackageMove]) -> tuple[Culprit, ...]:
+def _make_culprits(moves: Iterable[PackageMove]) -> tuple[Culprit, ...]:
     return tuple(Culprit(**move._asdict()) for move in moves)
 
 
@@ -319,7 +338,7 @@ def _replace(found: Evidence, **more: object) -> Evidence:
 
 
 def _describe_failure(record: Record) -> str:
-    """Return why a job is not right, in a few words."""
+    """Return the reason of an unexpected job, in a few words."""
     reason = record.reasons[0] if record.reasons else ""
     if not reason and record.error is not None:
         reason = record.error.message

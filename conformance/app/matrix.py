@@ -70,6 +70,7 @@ def list_cells(context: ProjectContext, preparation: Preparation) -> list[dict[s
             "jax": planned.release,
             "lock": planned.lock_hash,
             "versions": planned.versions,
+            # A cell without a lock, e.g. if its index did not answer, has no environment either.
             "provisioned": planned.cell.id in locks
             and is_provisioned(planned.cell, locks[planned.cell.id], context.cache),
             "failure": planned.failure or planned.missing,
@@ -106,6 +107,7 @@ def provision_cells(context: ProjectContext, preparation: Preparation) -> Iterat
     """
     for planned in preparation.cells:
         if planned.failure:
+            # A note, not an error: the other environments are created, and the status is 4.
             print_note(f"{planned.cell.id}: {planned.failure}")
         elif planned.missing:
             yield CellStep(planned.cell.id, "not made", planned.missing)
@@ -131,14 +133,16 @@ def lock_cells(context: ProjectContext, cells: Sequence[Cell]) -> Iterator[CellS
     _check_matrices_writable(context, "locks")
     folder = context.project.matrices / "locks"
     for cell in cells:
-        # What is committed stays; what is not is resolved, or taken from the cache.
+        # A committed lock stays unchanged; any other is taken from the cache or resolved.
         try:
             lock = find_lock(
                 cell, context.releases, folders=(context.project.matrices,), cache=context.cache
             )
-        except UsageError as error:  # it has none; the next one may
+        except UsageError as error:
+            # Without a solution for one cell, the others still get their locks.
             yield CellStep(cell.id, "excluded", str(error).removeprefix(f"{cell.id}: "))
             continue
+        # The lock of an environment lists its packages on this host, which no other host has.
         if lock.path.parent != folder and cell.interpreter is None:
             yield CellStep(store_lock(lock, folder).path.stem, "locked")
 
@@ -174,7 +178,7 @@ def _check_matrices_writable(context: ProjectContext, what: str) -> None:
 
 
 ONE_HOST: Final = "1x1x4"
-"""The topology that GPUs are listed and asked for with: four on one host."""
+"""The topology with which GPUs are listed: four on one host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +186,8 @@ class Topologies:
     """The compile-only platforms.
 
     Attributes:
-        rows: A mapping for each, with the answer of a plugin where one was asked.
-        asked: The cell whose plugin was asked, empty if there is none.
+        rows: A mapping for each platform, with the answer of its plugin if that was queried.
+        asked: The cell whose plugin was queried, empty for none.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -200,8 +204,8 @@ class Topologies:
         for row in self.rows:
             line = Text(f"{row['kind']}:{row['name']}".ljust(16)).append(_describe_platform(row))
             if answer := row.get("answer"):
-                said = answer.get("refused") or f"known as {answer['kind']!r}"
-                line.append(f"  {said}", "bright_black")
+                words = answer.get("refused") or f"known as {answer['kind']!r}"
+                line.append(f"  {words}", "bright_black")
             yield line
         yield Text(f"rocm            {NO_ROCM}")
         yield Text(
@@ -216,21 +220,22 @@ class Topologies:
 
 
 def list_topologies(context: ProjectContext, selectors: Sequence[str]) -> Topologies:
-    """List the compile-only platforms, and what the plugin of a cell answers about its kind.
+    """List the compile-only platforms, and query the plugin of a cell about those of its kind.
 
     Args:
         context: The project: releases, matrices and cache.
-        selectors: The cell whose plugin is asked; if empty, the newest release whose TPU
-            environment exists, or none.
+        selectors: Selector of the cell whose plugin is queried; if empty, the cell of the newest
+            release whose TPU environment exists, or none.
 
     Raises:
-        UsageError: If that is not one compile-only cell, or it cannot be had.
+        UsageError: If it is not a single compile-only cell, or the cell cannot be provided.
         InfrastructureError: If the plugin does not answer.
     """
     rows = [*_list_tpus(), *_list_gpus()]
     cell = _select_cell(context, selectors) if selectors else _find_newest_provisioned(context)
     if cell is None:
         return Topologies(rows=rows, asked="")
+    # libtpu knows TPUs alone, and the CUDA plugin GPUs: others would all be refused.
     names = [row["platform"] for row in rows if row["kind"] == cell.place.kind]
     answers = _query_plugin(context, cell, names)
     rows = [row | {"answer": answers.get(row["platform"])} for row in rows]
@@ -276,10 +281,11 @@ def _select_cell(context: ProjectContext, selectors: Sequence[str]) -> Cell:
 
 
 def _find_newest_provisioned(context: ProjectContext) -> Cell | None:
+    # The newest libtpu knows the most generations.
     for release in reversed(context.releases.rows):
         python = context.releases.find_python(release.version)
         cell = Cell(release=release.version, python=python, platform="tpu:v5e:2x2")
-        # Releases without a lock would be resolved over the network, only to be passed over.
+        # Without a lock the release would be resolved over the network, only to be skipped.
         if not any(_has_lock(folder, cell) for folder in (*context.matrix_folders, context.cache)):
             continue
         lock = find_lock(

@@ -1,4 +1,4 @@
-"""A case made of a pasted script, as `conformance new` does: run over releases, then written."""
+"""`conformance new`: a pasted script becomes a case, run on several releases and then written."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ SAMPLED: Final = ("0.5.3", "0.6.2", "0.8.3")
 USUAL: Final = 8
 """Devices of a cell, unless the script needs more."""
 _NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "ml-dtypes"})
+"""Packages of every cell, which a case need not require."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,12 @@ class NewOptions:
     """Options of `conformance new`.
 
     Attributes:
-        family: The family of the case, empty for the one that fits.
+        family: The family of the case, empty for the best match.
         topic: The file of the case, empty for the default.
         name: The name of the case, empty for the name of the script.
-        source: The upstream thread, empty for the one that the script names.
+        source: The upstream thread, empty for the thread in the script.
         cell: Selectors of the releases to try first, empty for a sample.
-        good: The release in which the value is right, empty for the newest that runs it.
+        good: The release with the right value, empty for the newest that runs the script.
         devices: Devices that the script needs, None to recognise it.
         timeout: Seconds that the script may take.
         cases: Folder of the families, None for the project's.
@@ -91,20 +92,26 @@ def port_script(
     text, called = read_report(script)
     pasted = read_paste(text, called)
     read = read_script(pasted, called)
+    # Checked before any cell is looked up, which may use the network.
     folder = _find_cases_folder(context, options.cases, dry_run=options.dry_run)
+    # Standard input has no file name from which a case could take its own.
     stem = "" if script == STDIN else Path(called).stem
     placement = find_placement(
         folder, read.source.tree, stem=stem, family=options.family, topic=options.topic,
         name=options.name,
     )  # fmt: skip
+    # The proposed commands must name the folder if it is not that of the project.
     placement = replace(placement, is_external=folder != context.project.cases)
     count = options.devices or read.settings.devices
     good = context.find_release(options.good, "--good") if options.good else ""
+    # Releases in the report are tried, because its author saw the failure there.
     first = _select_first_releases(context, options.cell, find_releases(text)) | ({good} - {""})
     known = context.releases.versions
+    # Cells of all releases in between are prepared: bisection may need any of them.
     ends = sorted(known.index(release) for release in first)
     cells = _prepare_releases(context, known[ends[0] : ends[-1] + 1], f"cpu{max(count, USUAL)}")
     releases = [one.release for one in cells.cells]
+    # Releases in between may be missing, those that were asked for may not.
     if missing := sorted(first - {*releases}):
         raise UsageError(f"{', '.join(missing)}: cannot be had here; name others with --cell")
     source = find_thread(options.source) or options.source or read.thread
@@ -126,6 +133,7 @@ def port_script(
             session.make_executor(cells.locks, slots=options.jobs), blobs
         )
         runner = CaseRunner(cells=cells.cells, job_runner=jobs, width=options.jobs)
+        # The script runs on one CPU, as its author ran it, and the case on the devices it declares.
         alone = _prepare_releases(context, [releases[number] for number in numbers], "cpu1")
 
         def run_script(file: Path) -> dict[int, Record]:
@@ -134,6 +142,7 @@ def port_script(
                 cache=context.cache, outer=os.environ, blobs=blobs, timeout=options.timeout,
                 slots=options.jobs,
             )  # fmt: skip
+            # A release without a cpu1 cell is left out, so positions differ from those of `alone`.
             places = [releases.index(planned.release) for planned in alone.cells]
             return dict(zip(places, prober.probe(alone.cells), strict=True))
 
@@ -158,9 +167,10 @@ def write_case(ported: PortedCase) -> None:
     """
     placement = ported.request.placement
     file = placement.file
-    # `review` locks the same folder when it edits case files.
+    # `review` holds the same lock while it edits case files.
     with lock_folders({placement.folder.parent}, print_note):
         content = file.read_text(encoding="utf-8") if file.exists() else None
+        # The trials took minutes: an edit of the file in the meantime must not be overwritten.
         if content != placement.content:
             raise UsageError(f"{file}: was edited meanwhile; nothing written, do it again")
         write_atomically(file, ported.file.encode())
@@ -169,6 +179,7 @@ def write_case(ported: PortedCase) -> None:
 def _find_cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool) -> Path:
     if given is not None:
         return given.absolute()
+    # Cases of an installed package would be lost with its next release.
     if not (context.project.writable or dry_run):
         raise UsageError(
             "no project here to write a case to; name a folder of your own families: --cases DIR"
@@ -179,7 +190,7 @@ def _find_cases_folder(context: ProjectContext, given: Path | None, *, dry_run: 
 def _select_first_releases(
     context: ProjectContext, selectors: Sequence[str], named: set[str]
 ) -> set[str]:
-    """Return the releases that are tried first: the first and the last are the ends."""
+    """Return the releases that are tried first; the oldest and the newest are the ends."""
     known = context.releases.versions
     found = {one for text in selectors for one in resolve_selector(text, context.releases)}
     if unknown := found - set(known):
@@ -188,7 +199,8 @@ def _select_first_releases(
 
 
 def _find_required_packages(script: Script, locks: Mapping[str, Lock]) -> list[str]:
-    """Return the packages that a script uses beside jax, of those that cells have."""
-    there = {name for lock in locks.values() for name in lock.pins}
+    """Return the packages of cells that a script imports, without those of every cell."""
+    installed = {name for lock in locks.values() for name in lock.pins}
     roots = {path.partition(".")[0] for path in script.source.names.values()} - _NEVER_REQUIRED
-    return sorted(root for root in roots if root.replace("_", "-") in there)
+    # A module without a lock entry is the user's own or of the standard library.
+    return sorted(root for root in roots if root.replace("_", "-") in installed)

@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from conformance.store.store import Store
 
 CLIENT: Final = "conformance.notify.github"
-"""Imported when it is asked for: its library is an extra."""
+"""Imported late, because its library is an optional extra."""
 TOKENS: Final = ("GITHUB_TOKEN", "GH_TOKEN")
+"""Variables with the token, as in GitHub Actions and in the `gh` command; the first one counts."""
 _REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _SITE: Final = re.compile(r"https?://[^\s()<>\[\]]+")
 _LABEL: Final = re.compile(r"[^\s,][^,]{0,48}")
 _LONGEST: Final = 100
+"""Characters of an issue's title in a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class NotifyOptions:
         run: Directory or id of the run, None for the newest.
         repository: Repository of the issues, None if only the store is read.
         yes: Whether to act instead of showing the actions.
-        when: Which regressions open an issue, a `When`.
+        when: Regressions that open an issue, a `NotifyWhen`.
         limit: Issues to open at most.
         label: Label of the issues.
         url: Address of the site, empty if there is none.
@@ -109,12 +111,14 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
         UsageError: If the options do not go together, or the run did not end.
         ConformanceError: If the store, the run or the issues cannot be read.
     """
+    # First, because options of the repository are checked before the run and the store are read.
     tracker = _open_tracker(options, options.repository) if options.repository else None
     if options.yes and tracker is None:
         raise UsageError("--yes: expected --github OWNER/REPO with it")
     directory = context.open_run(options.run)
     store = open_store(context, options.store)
-    # Decide and act under one lock: otherwise another process opens the same issues.
+    # Actions are decided and performed under one lock: otherwise two processes open the same
+    # issues. Without --yes nothing is performed, and nobody has to wait.
     with store.lock_actions(print_note) if options.yes else nullcontext():
         actions = _decide_actions(directory, store, tracker, options.policy)
         if options.yes and tracker is not None:
@@ -137,6 +141,7 @@ def render_notification(notification: Notification) -> Iterator[str]:
     for one in done:
         if one.action.kind is not ActionKind.NOTHING and not one.problem:
             yield _describe_action(one)
+    # Counted, not listed: most root causes of a night are known already.
     quiet = sum(one.action.kind is ActionKind.NOTHING for one in done)
     held = sum(one.action.kind is ActionKind.HOLD for one in done)
     if quiet:
@@ -168,12 +173,14 @@ def make_notification_json(notification: Notification) -> dict[str, Any]:
 
 def _open_tracker(options: NotifyOptions, repository: str) -> Tracker:
     """Return the client that reads and writes the issues of a repository."""
+    # Looked up, not imported: its absence is an error of usage, not of the import.
     if find_spec("github") is None:
         raise UsageError("--github: needs PyGithub; pip install 'jax-conformance[github]'")
     if not _LABEL.fullmatch(options.label):
         raise UsageError(f"--label {options.label}: expected at most 50 characters without a comma")
     given = (os.environ.get(name, "").strip() for name in TOKENS)
     token = next(filter(None, given), "")
+    # Reading issues of a public repository needs no token.
     if options.yes and not token:
         raise UsageError(f"--yes: expected a token in {' or '.join(TOKENS)}")
     module = importlib.import_module(CLIENT)
@@ -185,6 +192,7 @@ def _decide_actions(
     directory: RunDirectory, store: Store, tracker: Tracker | None, policy: NotifyPolicy
 ) -> list[Action]:
     digest = make_digest(directory)
+    # An unfinished run lacks jobs, and would close the issues of those that did not run yet.
     if not digest.finished:
         raise UsageError(
             f"{directory.path}: the run did not end, expected one that did; "
@@ -202,12 +210,15 @@ def _perform_actions(
     """Return the actions that were performed, and the error that ended them early, if any."""
 
     def link(regressions: Sequence[str], number: int) -> None:
+        # Linked as soon as the issue is open: if the next action fails, a rerun opens no second
+        # one.
         store.link_all(regressions, policy.reference(number))
 
     done: list[ActionResult] = []
     try:
         for one in execute(actions, tracker, link):
             done.append(one)  # noqa: PERF402 - what is done before an error counts
+    # Returned, not raised: the actions before it are done, and must be reported.
     except ConformanceError as error:
         return done, error
     return done, None

@@ -1,4 +1,4 @@
-"""Files that options name for output, where - is standard output; notes on standard error."""
+"""Output files of options, where - is standard output; notes on standard error."""
 
 from __future__ import annotations
 
@@ -19,56 +19,61 @@ def print_note(text: str) -> None:
     """Print a note on standard error.
 
     Args:
-        text: One line.
+        text: The note, in one line.
     """
+    # Not by click: the application layer works without the command line.
     sys.stderr.write(f"conformance: {text}\n")
     sys.stderr.flush()
 
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""What says that a disk is full, which is nobody's mistake on the command line."""
+"""Errors of a full disk, which are no mistake on the command line."""
 
 
 def check_writable(option: str, file: Path) -> None:
-    """Find out early that a file cannot be written.
+    """Check that a file can be written, before the work that produces its content.
 
     Args:
-        option: The option that names it, for the message.
-        file: The file.
+        option: The option that names the file, for the message.
+        file: The file; `-` is standard output.
 
     Raises:
-        UsageError: If it cannot.
+        UsageError: If the file cannot be written.
         InfrastructureError: If the disk is full.
     """
-    there = str(file) == "-" or file.exists()
-    _open(option, file, "ab", b"")
-    if not there:
-        file.unlink(missing_ok=True)  # what fails later leaves no empty file
+    exists = str(file) == "-" or file.exists()
+    # Opening to append keeps the content; permissions alone do not show a read-only disk.
+    _write(option, file, "ab", b"")
+    if not exists:
+        # A command that fails later leaves no empty file.
+        file.unlink(missing_ok=True)
 
 
 def write_file(option: str, file: Path, content: bytes) -> None:
-    """Write a file, with the secrets of this process masked; its last line has an end.
+    """Write a file, with the secrets of this process masked and a final line break.
 
     Args:
-        option: The option that names it, for the message.
-        file: The file.
-        content: What it is to hold.
+        option: The option that names the file, for the message.
+        file: The file; `-` is standard output.
+        content: The content in UTF-8.
 
     Raises:
-        UsageError: If it cannot be written.
+        UsageError: If the file cannot be written.
         InfrastructureError: If the disk is full.
     """
     content = Masker(os.environ).mask_content(content)
-    _open(option, file, "wb", content if content.endswith(b"\n") else content + b"\n")
+    _write(option, file, "wb", content if content.endswith(b"\n") else content + b"\n")
 
 
-def _open(option: str, file: Path, mode: str, content: bytes) -> None:
+def _write(option: str, file: Path, mode: str, content: bytes) -> None:
     try:
         if str(file) == "-":
+            # Text that is still buffered must not come after the bytes, nor notes before them.
             sys.stdout.flush()
             sys.stdout.buffer.write(content)
-            sys.stdout.flush()  # notes on standard error come after it
+            sys.stdout.flush()
             return
+        # Not atomically: the file may be a pipe or a device, such as /dev/stdout.
         with file.open(mode) as out:
             out.write(content)
     except OSError as error:

@@ -74,18 +74,20 @@ class PassSearch:
                 with each trial.
 
         Raises:
-            UsageError: If a cell cannot run the program, or it gives no cause for the question.
-            InfrastructureError: If it cannot be run.
+            UsageError: If a cell cannot run the program, or nothing shows which pass to look for.
+            InfrastructureError: If the program cannot be run now.
         """
         *others, bad_cell = self.cells
         good: StoredJob | None = None
         with temporary_folder("passes") as folder:
             blobs = BlobStore(folder)
-            # The good cell is left before the bad one is entered: both may need one accelerator.
+            # The good cell is closed first: both cells may need the same accelerator.
             for good_cell in others:
                 with self._open_trials(good_cell, blobs) as trials:
                     (good,) = trials.samples[UNCHANGED]
             with report() as progress, self._open_trials(bad_cell, blobs, progress) as trials:
+                # The predicate needs the unchanged program of both cells, so it is made inside the
+                # bad one.
                 predicate = self._make_predicate(good, trials.samples[UNCHANGED][0])
                 bisection = PassBisection(trials=trials, cell=bad_cell.cell, predicate=predicate)
                 return bisection.run(settings=self.options.settings)
@@ -96,11 +98,13 @@ class PassSearch:
     ) -> Iterator[SettingTrials]:
         """Open the trials of the program in a cell, and try it without any setting."""
         with (
+            # Held for the whole search: between two trials another run could take the accelerator.
             self.session.device_lock.acquire(planned.cell.place, lambda: None),
             self._make_prober(planned, blobs) as prober,
         ):
             trials = SettingTrials(prober=prober, blobs=blobs, progress=progress)
             trials.try_points([UNCHANGED])
+            # A program that does not run even unchanged would make each pass look innocent.
             _refuse_not_run(trials.samples[UNCHANGED][0])
             yield trials
 
@@ -112,6 +116,7 @@ class PassSearch:
                 outer=os.environ, blobs=blobs, timeout=options.timeout,
                 wanted=self.session.build_requirements(options.wanted), facts=bool(options.fact),
             )  # fmt: skip
+            # A program takes a process for each trial, in which flags are set by the environment.
             return ProgramPasses(runner, planned)
         if reason := find_exclusion_reason(self.subject, planned):
             raise UsageError(f"{self.subject.id} on {planned.cell.id}: {reason}")
@@ -145,10 +150,12 @@ def prepare_pass_search(context: ProjectContext, target: str, options: SearchOpt
         raise UsageError(f"{options.good}: the same cell twice, expected two")
     selectors = list(filter(None, (options.good, options.bad)))
     chosen = [context.find_cell(text) for text in selectors]
+    # The requirements of a program are layered over its cell by the runner.
     wanted = options.wanted if program is None else ()
     session = Session(context=context)
     preparation = session.prepare(chosen, wanted)
     for exclusion in preparation.exclusions:
+        # Both cells were named, so neither can be left out as in a run.
         raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
     for planned, name in zip(preparation.cells, selectors, strict=True):
         if planned.cell.place.processes > 1:
@@ -161,6 +168,7 @@ def prepare_pass_search(context: ProjectContext, target: str, options: SearchOpt
 
 def _find_program_case(context: ProjectContext, text: str) -> Case:
     case = context.find_case(text)
+    # A probe may compile anything or nothing: there is no module whose passes could be disabled.
     if case.kind != "program":
         raise UsageError(
             f"{text}: is a {case.kind}, expected a program: what it compiles is its own affair"
@@ -171,6 +179,7 @@ def _find_program_case(context: ProjectContext, text: str) -> Case:
 def _refuse_not_run(side: StoredJob) -> None:
     """Refuse a program that a cell cannot run."""
     message = f"{side.record.case} on {side.record.cell}: {shorten(format_ending(side.record))}"
+    # A cell that cannot run it is an error of usage; a host that cannot run it now is not.
     if side.record.outcome is Outcome.UNSUPPORTED:
         raise UsageError(message)
     if side.record.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:

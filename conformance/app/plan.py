@@ -42,26 +42,28 @@ if TYPE_CHECKING:
 
 
 UNLIMITED = 10**6
+"""Number of shards that no run has; more digits are a mistake."""
 
 
 def find_durations_file(context: ProjectContext) -> Path:
-    """Return where a project keeps how long jobs take."""
+    """Return the file with the durations of jobs in a project."""
     return context.project.matrices / FILE_NAME
 
 
 def load_durations(context: ProjectContext) -> Durations:
-    """Return how long jobs take, as far as the project knows."""
+    """Return the known durations of jobs, none if the project has no file."""
     file = find_durations_file(context)
     try:
         return decode_durations(file.read_bytes(), str(file))
     except FileNotFoundError:
+        # A project without durations splits runs by defaults, which only balances them worse.
         return Durations()
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
 
 
 def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Durations:
-    """Add the durations of the jobs of runs to those that the project keeps, and return them all.
+    """Add the durations of jobs in runs to those of the project, and return all durations.
 
     Args:
         context: The project.
@@ -71,9 +73,11 @@ def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Duratio
         InfrastructureError: If the disk refuses.
     """
     runs = chain.from_iterable(map(find_runs, folders))
+    # Read before the lock, which another process may wait for.
     records = tuple(chain.from_iterable(load_run(run).records for run in runs))
     file = find_durations_file(context)
     with lock_folders({file.parent}, print_note):
+        # Loaded under the lock, so that durations another process has just added are kept.
         durations = update_durations(records, load_durations(context))
         write_atomically(file, durations.encode())
     return durations
@@ -82,22 +86,23 @@ def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Duratio
 def split_plan(
     plan: Plan, possible: Sequence[Job], count: int, durations: Durations
 ) -> list[Shard]:
-    """Return the parts of a plan.
+    """Return the shards of a plan.
 
-    They are cut from what may be, which every runner knows alike: what one of them cannot have, a
-    lock or a Python, moves no job from a part to another.
+    They are split from the possible jobs, which are the same on every runner. If one runner lacks a
+    lock or a Python, no job moves to another shard.
 
     Args:
         plan: The whole plan.
-        possible: The jobs that there may be, see `list_possible_jobs`.
-        count: Number of parts.
-        durations: How long jobs take: the parts take about as long as one another.
+        possible: Jobs that are possible on any host, see `list_possible_jobs`.
+        count: Number of shards.
+        durations: Durations of jobs, by which shards take about the same time.
     """
     planned = {job.id: job for job in plan.jobs}
     parts = split_into_shards(possible, count, durations.estimate)
     for part in parts:
         part.jobs = [planned[job.id] for job in part.jobs if job.id in planned]
         opened = len({job.planned.cell.id for job in part.jobs})
+        # Estimated again, because jobs that this host cannot run were removed.
         part.seconds = sum(map(durations.estimate, part.jobs)) + OPEN * opened
     return parts
 
@@ -107,20 +112,21 @@ def select_shard(plan: Plan, possible: Sequence[Job], shard: str, durations: Dur
 
     Args:
         plan: The whole plan.
-        possible: The jobs that there may be, see `list_possible_jobs`.
-        shard: `I/N`, the I-th of N parts, from 1.
-        durations: How long jobs take: the parts take about as long as one another.
+        possible: Jobs that are possible on any host, see `list_possible_jobs`.
+        shard: `I/N`, the I-th of N shards, from 1.
+        durations: Durations of jobs, by which shards take about the same time.
 
     Returns:
-        Jobs that follow one another; the parts of all I, in order, make the whole.
+        Adjacent jobs of the plan; the shards of all I, in order, are the whole plan.
 
     Raises:
-        UsageError: If it is not `I/N` with I in 1 to N.
-        NothingSelectedError: If the part has no jobs.
+        UsageError: If the shard is not `I/N` with I in 1 to N.
+        NothingSelectedError: If the shard has no jobs.
     """
     number, _, count = shard.partition("/")
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count) < UNLIMITED):
         raise UsageError(f"--shard {shard}: expected I/N with 1 <= I <= N, e.g. 1/4")
+    # The exclusions of an undivided run are complete, also those of cells without any job.
     if count == "1":
         return plan
     own = {
@@ -135,18 +141,19 @@ def select_shard(plan: Plan, possible: Sequence[Job], shard: str, durations: Dur
     cells = {job.planned.cell.id for job in jobs}
     return Plan(
         jobs=jobs,
+        # The first shard has every exclusion, so that none is lost that belongs to no shard.
         exclusions=tuple(one for one in plan.exclusions if number == "1" or _is_in_shard(one, own)),
         cells=tuple(planned for planned in plan.cells if planned.cell.id in cells),
     )
 
 
 def _get_shard_jobs(parts: Sequence[Shard], number: int) -> Sequence[Job]:
-    """Return the jobs of a part, counted from 1; none of one that there is not."""
+    """Return the jobs of a shard, counted from 1; none if there are fewer shards."""
     return parts[number - 1].jobs if number <= len(parts) else ()
 
 
 def _is_in_shard(exclusion: Exclusion, own: Collection[tuple[str, str]]) -> bool:
-    """Say whether what is left out would have been of a part: this host may be why it is."""
+    """Return whether an excluded job would belong to a shard: only this host may lack its cell."""
     if exclusion.case:
         return (exclusion.case, exclusion.cell) in own
     return any(cell == exclusion.cell for _, cell in own)
@@ -187,9 +194,9 @@ def plan_jobs(
 
     Args:
         session: Looks up the cells.
-        cases: The cases.
-        cells: The cells.
-        wanted: Requirements in addition to the cells' own packages.
+        cases: Cases to run.
+        cells: Cells to run them in.
+        wanted: Requirements in addition to the packages of the cells.
         left_out: Exclusions of the matrix.
     """
     preparation = session.prepare(cells, wanted)
@@ -247,6 +254,7 @@ def split_run(
     Raises:
         NothingSelectedError: If the run has no jobs.
     """
+    # Learned first, so that the same command also splits by the new durations.
     durations = learn_durations(context, runs) if runs else load_durations(context)
     cells, left_out = context.select_cells(request.matrix, request.cell)
     cases, _ = context.select_run_cases(
@@ -254,11 +262,13 @@ def split_run(
     )
     plan, preparation = plan_jobs(Session(context=context), cases, cells, request.wanted, left_out)
     for planned in preparation.cells:
-        if planned.failure:  # another runner may have what this host lacks
+        # A note, not an error: another runner may have what this host lacks.
+        if planned.failure:
             print_note(f"{planned.cell.id}: {planned.failure}")
     check_any_job(plan)
     shards = split_plan(plan, list_possible_jobs(cases, cells), count, durations)
-    return SplitRun(shards, plan.exclusions, request.arguments(find_newest_night(cells)))
+    # Runners start later, perhaps after the next nightly: the arguments name the day of this plan.
+    return SplitRun(shards, plan.exclusions, request.render_arguments(find_newest_night(cells)))
 
 
 def find_newest_night(cells: Iterable[Cell]) -> str:
@@ -272,7 +282,7 @@ def parse_labels(given: Iterable[str]) -> Labels:
     """Return the labels of runners, by the accelerator that they must have; empty for none.
 
     Args:
-        given: Labels that replace the default ones, each `KIND=LABEL[,LABEL]`.
+        given: Labels that replace the default labels, each `KIND=LABEL[,LABEL]`.
 
     Raises:
         UsageError: If one of them is malformed, or names another kind of runner.
@@ -280,6 +290,7 @@ def parse_labels(given: Iterable[str]) -> Labels:
     found = dict(RUNNERS)
     for text in given:
         kind, _, label = text.partition("=")
+        # The empty kind is the internal name of runners without an accelerator, not one to type.
         kind = "" if kind == ANY else kind or ANY
         names = [name.strip() for name in label.split(",")]
         if kind not in found or not all(names):
@@ -287,5 +298,6 @@ def parse_labels(given: Iterable[str]) -> Labels:
                 f"--runner {text}: expected KIND=LABEL, of any, gpu or tpu, "
                 "e.g. gpu=self-hosted,h100"
             )
+        # `runs-on` of GitHub accepts a label or a list; one label stays readable as a text.
         found[kind] = names if len(names) > 1 else names[0]
     return found

@@ -1,4 +1,4 @@
-"""The report on runs: the choice of runs, their history, and the files that it is written as."""
+"""The report on runs: the selection of runs, their history, and the formats of the report."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 MANIFEST: Final = "files.txt"
-"""What the site consists of, a path a line: what a later one does not have is removed."""
+"""The list of a site's files, one path per line, by which a later site removes old pages."""
 
 
 def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
@@ -56,31 +56,35 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
 
     Args:
         files: Path below the folder, and content, of each.
-        folder: Where to; made if need be. Files that are not of a site are left alone.
+        folder: Folder of the site, created if missing. Files that no site wrote are left alone.
 
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    # Of two at once, each would remove pages of the other that it does not have itself.
+    # Two writers at the same time would each remove the pages that only the other one has.
     with lock_folders({folder}, print_note):
         before = _read_manifest(folder)
         written, masker = [], Masker(os.environ)
+        # Pages are rendered while they are written, and hardly any of their objects is garbage.
         with pause_garbage_collection():
             for path, content in files:
                 write_atomically(folder / path, masker.mask_content(content))
                 written.append(path)
         text = "".join(f"{path}\n" for path in sorted(written))
         write_atomically(folder / MANIFEST, text.encode())
+        # Last: until the new pages and their list exist, links to the old pages work.
         for path in before.difference(written):
             (folder / path).unlink(missing_ok=True)
 
 
 def _read_manifest(folder: Path) -> set[str]:
-    """Return what an earlier site consists of; only what lies within the folder is believed."""
+    """Return the files of an earlier site, without paths that lead out of its folder."""
     try:
         lines = (folder / MANIFEST).read_text("utf-8").splitlines()
     except (OSError, ValueError):
+        # Without a readable list nothing is removed; stale pages are the lesser harm.
         return set()
+    # Anyone may have edited the list, and its files are deleted: `../` and links are resolved.
     root = folder.resolve()
     return {line for line in lines if (folder / line).resolve().is_relative_to(root)}
 
@@ -100,11 +104,11 @@ FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedRuns:
-    """The runs that a report is about.
+    """The runs of a report.
 
     Attributes:
         report: The report on the runs that are shown.
-        history: The history of these and of the others.
+        history: The history of all runs, shown or not.
         newest: Directory of the newest run.
     """
 
@@ -114,12 +118,12 @@ class ReportedRuns:
 
 
 def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | None) -> ReportedRuns:
-    """Load runs for a report; what cannot be read is among the problems of the report.
+    """Load runs for a report, which lists the files that cannot be read as problems.
 
     Args:
         context: The project.
         folders: Run directories, and folders of them.
-        store: Store of runs, which are history too; None for none.
+        store: Store whose runs are added to the history; None for none.
 
     Raises:
         NothingSelectedError: If no run can be read.
@@ -130,23 +134,27 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
     digests, problems = DigestStore(context.cache / "digests", count_usable_cores()).get_all(every)
     wanted: list[RunDirectory] = []
     for runs in found:
+        # By identity: `select_runs` returns the digests that it is given, in another order.
         known = {id(digests[run]): run for run in runs if run in digests}
         wanted += [
             known[id(one)] for one in select_runs(digests[run] for run in runs if run in digests)
         ]
-    loaded, worse = load_readable_runs(list(dict.fromkeys(wanted)))
+    # Two folders may hold the same run.
+    loaded, unreadable = load_readable_runs(list(dict.fromkeys(wanted)))
+    problems += unreadable
     if not loaded:
-        raise NothingSelectedError("\n".join([*problems, *worse]))
+        raise NothingSelectedError("\n".join(problems))
     ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
     newest = next(run.path for run in wanted if run.id == ordered[-1].id)
-    upgrades, worst = _load_upgrades(wanted, {run.id for run in loaded})
-    evidence, unread = _load_evidence(wanted)
-    since, worst_of_all = _load_since(RunDirectory(newest))
+    upgrades, bad_upgrades = _load_upgrades(wanted, {run.id for run in loaded})
+    evidence, bad_evidence = _load_evidence(wanted)
+    since, bad_changes = _load_since(RunDirectory(newest))
     if since is not None:
+        # The changes were written when the run ended; triage found the culprits later.
         since = merge_by_culprit(since, {cause: one.found for cause, one in evidence.items()})
-    stored, unstored = _load_stored(store)
-    conformance, unkept = _load_suite_histories(context, ordered)
-    problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]
+    stored, bad_store = _load_stored(store)
+    conformance, bad_histories = _load_suite_histories(context, ordered)
+    problems += [*bad_upgrades, *bad_changes, *bad_evidence, *bad_store, *bad_histories]
     return ReportedRuns(
         report=Report(
             tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence, conformance
@@ -165,7 +173,7 @@ def write_report_site(
         context: The project.
         runs: The runs.
         folder: Folder of the site, None for one in the directory of the newest run.
-        address: Its future address, for the feed; may be empty.
+        address: Address at which the site will be, for the feed; may be empty.
 
     Raises:
         InfrastructureError: If the disk refuses.
@@ -177,9 +185,10 @@ def write_report_site(
 
 
 def _load_stored(store: str | None) -> tuple[list[Digest], list[str]]:
-    """Return the digests of the runs of a store, if there is one, and its problems."""
+    """Return the digests of the runs of a store, and its problems; both empty without a store."""
     if not store:
         return [], []
+    # The database takes long to import, and most reports name no store.
     module = importlib.import_module(HISTORY)
     try:
         return module.load_digests(store), []
@@ -198,6 +207,7 @@ def _load_suite_histories(
         except ConformanceError as error:
             problems.append(str(error))
             continue
+        # Two suites may have one title, by which the file is named.
         if kept is not None and kept.suite == suite.name:
             found[suite.name] = kept
     return found, problems
@@ -210,12 +220,13 @@ def _merge_digests(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[
         known.add((digest.run, digest.started, digest.finished))
         yield digest
     for digest in stored:
+        # Not the id alone: a resumed run keeps its id and ends later, with more jobs.
         if (digest.run, digest.started, digest.finished) not in known:
             yield digest
 
 
 def _load_since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
-    """Return the changes of the newest run since the one before, and their problems."""
+    """Return the changes of the newest run from the run before it, and their problems."""
     try:
         return newest.read_since(), []
     except CorruptRunError as error:
@@ -225,10 +236,11 @@ def _load_since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
 def _load_upgrades(
     runs: Iterable[RunDirectory], loaded: Collection[str]
 ) -> tuple[dict[str, UpgradeFile], list[str]]:
-    """Return the results of those runs that were upgrades, and their problems."""
+    """Return the results of the runs that are upgrades, and their problems."""
     found, problems = {}, []
     for run in runs:
         try:
+            # A run that could not be loaded has no pages to which its result could belong.
             content = run.read_file(UPGRADE) if run.id in loaded else None
             if content is not None:
                 found[run.id] = decode_upgrade(content, str(run.path / UPGRADE))

@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from conformance.triage.repro.observed_jobs import ObservedJob
 
 MOST: Final = 2
+"""Cells of a reproduction: the bad cell, and a cell to compare with in the issue."""
 TEST: Final = ".py::"
 """Part of the name of every test, and of no case."""
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
+"""Characters of a case id that are replaced in a file name."""
 
 
 def reproduce_case(
@@ -63,6 +65,7 @@ def reproduce_case(
         NotReproducedError: If the file does not end alone as the case did.
         InfrastructureError: If the cell cannot be provided.
     """
+    # A call of a script is named FILE.py::NAME, too, and is a case.
     if TEST in target and not context.find_snapshots(target):
         raise UsageError(
             f"{target}: is a test of a suite, expected a case; its own file shows it: "
@@ -74,6 +77,8 @@ def reproduce_case(
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
     if options.good is not None and not options.issue:
         raise UsageError(f"--good {options.good}: goes with --issue")
+    # The search for the first bad release varies the release alone, as `search_origin` passes no
+    # other option.
     if options.good is not None and not cells[0].is_plain:
         raise UsageError(
             f"--good {options.good}: goes with a plain cell of a release, got {cells[0].id}"
@@ -83,7 +88,9 @@ def reproduce_case(
     session = Session(context=context)
     wanted = session.build_requirements(options.wanted)
     source, own = load_source(case, wanted, _read_text)
+    # The source is read first, because a case whose modules cannot be embedded needs no cell.
     plan, preparation = _plan_case(session, case, cells, wanted)
+    # Before the case runs: minutes later, an unwritable file would be a loss.
     _check_outputs(file, options)
     failure: ConformanceError | None = None
     with _observe(session, plan, preparation, options.run) as jobs:
@@ -91,6 +98,7 @@ def reproduce_case(
             written, failure = _write_checked(session, jobs[0], wanted, name)
         else:
             written = write_reproduction(jobs[0].job, source, jobs[0].seen, name, own)
+        # Written even if it does not reproduce: the user can see what it lacks.
         write_file("--out", file, written.text.encode())
         if failure is not None:
             raise failure
@@ -108,18 +116,20 @@ def reproduce_case(
 def _write_checked(
     session: Session, job: ObservedJob, wanted: tuple[str, ...], name: str
 ) -> tuple[ReproductionFile, ConformanceError | None]:
-    """Return the file, and the error if it does not end alone as the case did.
+    """Return the file, and an error unless the file alone ends like the case.
 
-    One that carries packages in vain is tried with packages that are required: they may come with
-    more than their modules.
+    If a file with embedded packages fails the check, it is tried again with these packages as
+    requirements: a package may need files other than its modules.
     """
     settings = session.context.settings
+    # Other files must work from the default index alone, as they will at upstream.
     index = settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
     tried: list[tuple[ReproductionFile, ConformanceError]] = []
     for largest in (LARGEST, 0):
         source, own = load_source(job.job.case, wanted, _read_text, largest=largest)
         written = write_reproduction(job.job, source, job.seen, name, own)
         try:
+            # The file runs in its own process, which does not know of the lock.
             with session.device_lock.acquire(job.job.planned.cell.place, lambda: None):
                 difference = find_difference(written, job, name, index)
         except InfrastructureError as error:
@@ -129,13 +139,15 @@ def _write_checked(
             return written, None
         message = f"{name}: does not show alone what {job.job.case.id} showed: {difference}"
         tried.append((written, NotReproducedError(message)))
+        # Nothing was embedded, so a second attempt would write the same file.
         if not own.packages:
             break
+    # The first file stands alone; the second one would need packages that no index has.
     return tried[0]
 
 
 def _check_outputs(file: Path, options: ReproOptions) -> None:
-    """Find out early that something cannot be written, or that two things go to one place."""
+    """Check that the outputs can be written, and that at most one is standard output."""
     printed = {
         "--out -": str(file) == "-",
         "--json -": options.prints_json,
@@ -148,11 +160,13 @@ def _check_outputs(file: Path, options: ReproOptions) -> None:
 
 
 def _render_remarks(job: ObservedJob, written: ReproductionFile) -> Iterator[str]:
-    """Yield what the file of a job does not show."""
+    """Yield remarks on what the file of a job does not show."""
     if written.unasserted:
         names = ", ".join(written.unasserted)
         silent = "ends with status 0 although the case deviates there: it "
         remark = f"does not assert {names}, which only the harness can check"
+        # Only the harness runs the variants of `same_as`; other claims can be read off the printed
+        # HLO.
         variants = all(name.startswith(f"{SAME_AS} ") for name in written.unasserted)
         remark += "" if variants else "; it prints the HLO"
         yield f"it {silent if written.silent else ''}{remark}"
@@ -167,6 +181,7 @@ def _read_text(file: Path) -> str:
 def _make_file_name(case: Case, cell: Cell) -> str:
     name = _NO_NAME.sub("_", case.id.partition("/")[2]).strip("_")
     place = "" if cell.platform == "cpu" else f"_{_NO_NAME.sub('_', cell.platform)}"
+    # The release of an environment is its path, which is no part of a file name.
     release = "path" if cell.interpreter is not None else cell.release.replace(".", "_")
     return f"repro_{name}_{release}{place}.py"
 
@@ -176,6 +191,7 @@ def _plan_case(
 ) -> tuple[Plan, Preparation]:
     preparation = session.prepare(cells, wanted)
     plan = make_plan([case], preparation.cells, preparation.exclusions)
+    # One case in named cells: an exclusion leaves nothing to write.
     for left_out in plan.exclusions:
         raise NothingSelectedError(f"{case.id} on {left_out.cell}: {left_out.reason}")
     if cells[0].place.processes > 1:
@@ -191,6 +207,7 @@ def _observe(
     session: Session, plan: Plan, preparation: Preparation, run: str | None
 ) -> Iterator[list[ObservedJob]]:
     if run is not None:
+        # The recorded result is what the issue is about; a new run could differ.
         yield load_jobs(plan, session.context.open_run(run))
         return
     with run_plan(

@@ -53,13 +53,14 @@ def reproduce_script(
         say: Called with each step of the search for the first bad release, in a line.
 
     Raises:
-        UsageError: If an option goes with a case, or the script reads files of its own, which one
-            file cannot have.
-        NotReproducedError: If the file does not end alone as the script did.
+        UsageError: If an option goes with a case, or the script reads other files, which a single
+            file cannot contain.
+        NotReproducedError: If the file alone does not end like the script.
         InfrastructureError: If the cell cannot be provided.
     """
     _refuse_case_options(options)
     cell = context.find_cell(select_one_cpu(options.cells[0]))
+    # Only a release on CPU can be pinned in a header that uv resolves on any host.
     if cell.interpreter is not None or cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
     run = _run(context, script, cell, options.wanted)
@@ -67,6 +68,7 @@ def reproduce_script(
     file = options.out or Path(f"repro_{stem}_{cell.release.replace('.', '_')}.py")
     name = file.name if str(file) != "-" else f"repro_{stem}.py"
     text = render_script_file(run, name)
+    # Written before the check: a file that does not reproduce shows what it lacks.
     write_file("--out", file, text.encode())
     if options.check:
         _check(run, text, name, context)
@@ -81,7 +83,7 @@ def reproduce_script(
 
 
 def _refuse_case_options(options: ReproOptions) -> None:
-    """Refuse options that go with a case alone."""
+    """Refuse options that apply only to a case."""
     if len(options.cells) > 1:
         number = len(options.cells)
         raise UsageError(f"got {number} cells, expected one for a script; --good compares")
@@ -105,22 +107,26 @@ def _run(
             preferred=script.preferred,
         )  # fmt: skip
         record = runner.run(planned)
+        # Known only after the run, which records the files that the script opened.
         refuse_other_files(record, blobs, script)
         return make_script_run(runner, planned, record)
 
 
 def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> None:
-    """Run the file where nothing else is.
+    """Run the file in an empty folder.
 
     Raises:
-        NotReproducedError: If it does not end as the script did.
+        NotReproducedError: If the file does not end like the script.
     """
     with temporary_folder("repro") as folder:
         file = folder / name
         file.write_text(text, encoding="utf-8")
+        # By the Python of the cell: uv could choose another one that the header admits.
         python = find_interpreter(run.planned.cell.python)
+        # Releases must resolve from the default index, as they will at upstream.
         index = context.settings.nightly_index if describe_nightlies(run.planned.versions) else ""
         ended = run_with_uv(file, python, index, SLOWER * TIMEOUT)
+    # Nothing of the harness runs in there, so no exception is noted: its traceback is parsed.
     outcome, error = classify_outcome(ended, None, SLOWER * TIMEOUT, set())
     if not is_same_ending(run, outcome, error):
         ending = outcome if error is None else error.signature

@@ -25,12 +25,12 @@ class ReproOptions:
     """Options of `conformance repro`.
 
     Attributes:
-        cells: Selectors of the cell, and maybe of a cell to compare with.
+        cells: Selectors of the cell, and optionally of a cell to compare with.
         out: File to write, None for a name made of the target and the cell.
         issue: Whether the text of an issue is made.
-        good: A release in which the target is right; the first bad one is searched for from there.
-        run: Directory or id of a run to take the result from, None to run the case.
-        check: Whether the file is run alone.
+        good: A good release, from which the first bad one is searched for; None for no search.
+        run: Directory or id of a run with the result, None to run the case.
+        check: Whether the file is run in an empty folder.
         wanted: Requirements in addition to the packages of the cell.
         prints_json: Whether the result as JSON goes to standard output.
     """
@@ -51,11 +51,11 @@ class Reproduction:
 
     Attributes:
         file: The file; `-` is standard output.
-        cell: Id of the cell it is for.
-        command: The command that runs it.
-        checked: Whether it was run alone.
-        issue: Text for the bug template of upstream, empty if none is asked for.
-        remarks: What the file does not show, in lines.
+        cell: Id of its cell.
+        command: The command that runs the file.
+        checked: Whether the file was run in an empty folder.
+        issue: Text for the bug template of upstream, empty without `--issue`.
+        remarks: Lines about claims that the file does not show.
     """
 
     file: Path
@@ -89,7 +89,7 @@ def search_origin(
     options: ReproOptions,
     say: Callable[[str], None],
 ) -> FirstBadRelease | None:
-    """Search for the first release from which on a target does what it does in a cell.
+    """Search for the first release in which a target behaves as in a cell.
 
     Args:
         context: The project.
@@ -99,15 +99,16 @@ def search_origin(
         say: Called with a line for each step.
 
     Returns:
-        The release; None where no good one is named.
+        The release; None without a good release.
     """
     if options.good is None:
         return None
+    # The platform of a CPU cell has no device count, which a selector needs.
     place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
     question = SearchOptions(
         good=options.good, bad=cell.release, platform=place, wanted=options.wanted
     )
-    # The ends of a script may be alike, as it has no reference: then all points are tried.
+    # A script has no reference, so its ends may look equal: then all points are tried.
     found = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
     answer = found.answer
     return FirstBadRelease(

@@ -39,37 +39,40 @@ if TYPE_CHECKING:
 
 
 def select_nightlies(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Return the ids of those cells that are of a nightly."""
+    """Return the ids of the nightly cells among some cells."""
     return tuple(c.id for c in cells if c.is_unresolved or is_nightly(c.release))
 
 
 def restore_nightlies(
     cells: Sequence[Cell], nights: Iterable[str], releases: Releases
 ) -> tuple[Cell, ...]:
-    """Return the cells of a run that goes on: its nightlies are those that it began with.
+    """Return the cells of a resumed run, with the nightlies that it began with.
 
-    Of those that could not be told then, what is meant now.
+    A nightly that could not be resolved at that time is resolved now.
 
     Args:
-        cells: The cells as they are meant now.
+        cells: The cells as their selectors resolve now.
         nights: Ids of the nightly cells that the run began with.
         releases: Known releases.
     """
+    # The date is part of the id of a nightly cell: only its stable id matches cells of two days.
     began = {place: cell for cell, place in make_stable_cell_ids(nights).items()}
     known = {place: cell for place, cell in began.items() if not is_unresolved_id(cell)}
-    meant = make_stable_cell_ids(select_nightlies(cells))
+    stable_ids = make_stable_cell_ids(select_nightlies(cells))
     return tuple(
-        parse_cell(known[meant[cell.id]], releases) if meant.get(cell.id) in known else cell
+        parse_cell(known[stable_ids[cell.id]], releases)
+        if stable_ids.get(cell.id) in known
+        else cell
         for cell in cells
     )
 
 
 def drop_unresolved(directory: RunDirectory, plan: Plan) -> None:
-    """Remove the records of nightlies that could not be told, and are known since.
+    """Remove the records of unresolved nightlies that have been resolved in the meantime.
 
     Args:
         directory: The run.
-        plan: What it runs now.
+        plan: The jobs of the resumed run.
 
     Raises:
         InfrastructureError: If the disk refuses.
@@ -81,6 +84,7 @@ def drop_unresolved(directory: RunDirectory, plan: Plan) -> None:
         for record in records
         if (record.case, record.cell) in planned or not is_unresolved_id(record.cell)
     ]
+    # The file is append-only; it is rewritten only if a record has to go.
     if len(kept) < len(records):
         directory.write_records(kept)
 
@@ -90,11 +94,11 @@ _CONTINUE: Final = "continue it with --resume, or name another folder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of a run that change nothing about what it runs.
+    """The options of a run that do not change its jobs, so that `--resume` can change them.
 
     Attributes:
-        run_dir: Its directory; None for a new one, or with `resume` for the newest.
-        resume: Whether it continues an earlier run, by the request of that one.
+        run_dir: Directory of the run; None for a new one, or with `resume` for the newest.
+        resume: Whether to continue an earlier run, with the request of that run.
         jobs: Jobs at the same time.
         fresh: Whether results of earlier runs do not count.
         spawn: Whether each job gets a fresh interpreter instead of a fork.
@@ -109,11 +113,11 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedRun:
-    """A run whose directory is held, and says what it will run.
+    """A run whose directory is locked and holds the description of its jobs.
 
     Attributes:
-        run: The run; whoever shows progress sets its `progress`.
-        info: Its description before the first job.
+        run: The run; a caller that shows progress sets its `progress`.
+        info: The description of the run before the first job.
     """
 
     run: Run
@@ -121,12 +125,12 @@ class StartedRun:
 
     @property
     def directory(self) -> RunDirectory:
-        """Its directory."""
+        """Directory of the run."""
         return self.run.directory
 
     @property
     def remedy(self) -> str:
-        """The command that continues it after an interrupt, in a sentence."""
+        """The command that continues the run after an interrupt, in a sentence."""
         return f"continue with: conformance run --resume --run {self.directory.path}"
 
     def execute(self) -> list[Record]:
@@ -157,6 +161,7 @@ class StartedRun:
         """
         conclusion = conclude_run(self.directory, self.info, records, compared)
         code = conclusion.decision.code
+        # The identities of cells are complete only now: workers report them when they start.
         info = finish_run(self.info, code, self.run.executor.identities)
         return conclusion.write(self.directory, info, records), code
 
@@ -165,11 +170,11 @@ class StartedRun:
 def start_run(
     request: RunRequest, options: RunOptions, say: Callable[[str], None]
 ) -> Iterator[StartedRun]:
-    """Plan a run, and hold its directory.
+    """Plan a run, and lock its directory.
 
     Args:
-        request: What it runs; with `--resume` the request of the earlier run counts.
-        options: How it runs.
+        request: The request of the run; with `--resume` that of the earlier run counts.
+        options: The options that `--resume` can change.
         say: Receives a line if the run is a sample of the cases.
 
     Yields:
@@ -181,6 +186,7 @@ def start_run(
         CorruptRunError: If the run to be continued cannot be read.
         InfrastructureError: If the disk refuses.
     """
+    # Without a night, which may be that of the stored request: the context is made again below.
     root = load_context().project.root
     directory, request = _open_directory(root, request, options)
     context = load_context(request.night)
@@ -189,15 +195,19 @@ def start_run(
         require_platform=request.require_platform,
     )  # fmt: skip
     request, planned = _plan_run(session, request, say)
+    # Nothing has been written up to here: an error leaves no run directory.
     run = session.make_run(planned.plan, directory, planned.preparation.locks, slots=options.jobs)
-    info = describe_run(request.absolute(context), planned.plan, root)
+    info = describe_run(request.make_absolute(context), planned.plan, root)
     with directory.lock():
-        if options.resume:  # it began when it was first started
+        if options.resume:
+            # A resumed run keeps its start, by which reports order runs.
             info = replace(info, started=directory.read_run().started or info.started)
             drop_unresolved(directory, planned.plan)
         else:
-            directory.check_empty(_CONTINUE)  # another run may have come first
+            # Checked again under the lock: another run may have started while this one was planned.
+            directory.check_empty(_CONTINUE)
         directory.write_run(info)
+        # The description is on the disk before the first job, so that a killed run can be resumed.
         yield StartedRun(run=run, info=info)
 
 
@@ -209,6 +219,7 @@ def describe_run(request: RunRequest, plan: Plan, root: Path) -> RunInfo:
         plan: Its jobs.
         root: Folder of the project.
     """
+    # With cells and no matrix the run belongs to no matrix, and is not compared with one.
     matrix = request.matrix or ("" if request.cell else DEFAULT_MATRIX)
     return make_run_info(plan, request=msgspec.to_builtins(request), matrix=matrix, root=root)
 
@@ -224,6 +235,7 @@ def _open_directory(
         directory = RunDirectory(given)
         directory.check_empty(_CONTINUE)
         return directory, request
+    # Any difference from the defaults is an option that would silently be ignored.
     if request != RunRequest():
         raise UsageError(
             "--resume continues a run as it was asked for: give no SELECT, --all, --matrix, "
@@ -241,14 +253,18 @@ def _plan_run(
     cases, count = context.select_run_cases(
         request.select, cell_options=(request.matrix, request.cell), everything=request.everything
     )
+    # A sample must not be taken for a whole run.
     if len(cases) < count:
         say(f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all")
     meant, left_out = context.select_cells(request.matrix, request.cell)
+    # A new run has no nights, so this changes nothing for it.
     cells = restore_nightlies(meant, request.nights, context.releases)
     planned = plan_jobs(session, cases, cells, request.wanted, left_out)
     check_any_job(planned.plan)
-    # Every runner splits the jobs that are possible anywhere, so that all of them agree.
+    # Every runner splits the jobs that are possible on any host, so that all runners agree.
     part = select_shard(
         planned.plan, list_possible_jobs(cases, cells), request.shard, load_durations(context)
     )
+    # The nightlies are stored in the request: resumed tomorrow, the run must not move to newer
+    # ones.
     return replace(request, nights=select_nightlies(cells)), planned._replace(plan=part)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """The options of a run that decide what it runs and when it fails.
+    """The options of a run that decide on its jobs and its exit status.
 
     Attributes:
         select: Families, case ids, globs or paths of cases.
@@ -37,6 +37,7 @@ class RunRequest:
         nights: Ids of the nightly cells that the run began with.
     """
 
+    # Stored in `run.json`: a new field needs a default, and a renamed one loses its stored value.
     select: tuple[str, ...] = ()
     everything: bool = False
     matrix: str | None = None
@@ -48,13 +49,14 @@ class RunRequest:
     night: str = ""
     nights: tuple[str, ...] = ()
 
-    def absolute(self, context: ProjectContext) -> RunRequest:
+    def make_absolute(self, context: ProjectContext) -> RunRequest:
         """Return a request that means the same in any working directory.
 
         Args:
             context: The project, in the working directory that the request was made in.
         """
         matrix = self.matrix
+        # A name of a matrix stays a name: it is looked up in the folders of the project.
         if matrix is not None and (matrix.endswith(".toml") or len(Path(matrix).parts) > 1):
             matrix = str(Path(matrix).absolute())
         cell = tuple(
@@ -68,16 +70,18 @@ class RunRequest:
             wanted=tuple(map(make_absolute, self.wanted)),
         )  # fmt: skip
 
-    def arguments(self, night: str) -> str:
+    def render_arguments(self, night: str) -> str:
         """Return the arguments of `conformance run` for the same cases and cells, for a shell.
 
         Args:
             night: Day of the last nightly that counts, empty for all.
         """
+        # --all and SELECT exclude each other. --shard is left out: each runner adds its own.
         words = [*(["--all"] if self.everything else self.select)]
         words += ["--matrix", self.matrix] if self.matrix else []
         for option, values in (("--cell", self.cell), ("--with", self.wanted)):
             words += chain.from_iterable((option, value) for value in values)
+        # The day is resolved by the planner, so that all runners mean the same nightly.
         words += ["--night", night] if night else []
         return shlex.join(words)
 
@@ -95,6 +99,7 @@ def load_request(directory: RunDirectory) -> RunRequest:
     if not stored:
         raise CorruptRunError(f"{directory.path / RUN}: does not say what was asked for; {REMEDY}")
     try:
+        # Validated: the file may come from another machine, or be edited.
         return msgspec.convert(stored, RunRequest)
     except msgspec.ValidationError as error:
         raise CorruptRunError(

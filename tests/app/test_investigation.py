@@ -49,7 +49,7 @@ class World:
         """Return the first of both points as the last good one."""
         return SimpleNamespace(
             labels=["0.5.0", "0.6.0"], points=self.points, last_good=0, first_bad=1,
-            confirmed=True, flaky={}, predicate=SimpleNamespace(about="deviates"),
+            is_confirmed=True, flaky={}, predicate=SimpleNamespace(about="deviates"),
         )  # fmt: skip
 
     def blame(self, *_: Any) -> Any:
