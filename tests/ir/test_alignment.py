@@ -27,22 +27,22 @@ def chain(op: str) -> str:
     return hlo(*(line.replace("{}", op) for line in CHAIN))
 
 
-def test_equal_modules_are_compared_no_further() -> None:
-    """All of it is alike."""
+def test_equal_modules_are_not_aligned() -> None:
+    """All their instructions are equal."""
     found, one, _ = aligned(chain("sine"), chain("sine"))
     assert (found.computations, found.equal_instructions) == ([], len(one.entry.instructions))
 
 
-def test_what_surrounds_a_difference_is_paired() -> None:
-    """What comes before it, and what reads it."""
+def test_operands_and_readers_of_a_difference_are_paired() -> None:
+    """The replaced operation itself is not."""
     found, one, two = aligned(chain("sine"), chain("tanh"))
     assert found.to_b[the(one, "negate")] is the(two, "negate")
     assert found.to_b[the(one, "subtract")] is the(two, "subtract")
     assert the(one, "sine") not in found.to_b
 
 
-def test_the_other_way_round_is_the_mirror() -> None:
-    """Whatever was guessed is guessed the same."""
+def test_alignment_is_symmetric() -> None:
+    """Also for guessed pairs."""
     there, one, two = aligned(chain("sine"), chain("tanh"))
     hashes = [hash_module(found, commutative=True) for found in (two, one)]
     back = align(two, one, *hashes)
@@ -51,7 +51,7 @@ def test_the_other_way_round_is_the_mirror() -> None:
 
 
 def test_loops_are_paired_with_their_slots() -> None:
-    """Those given the same; and their bodies are compared in turn."""
+    """By equal operands; then their bodies are aligned."""
     other = STEPS.replace("multiply", "add")
     found, one, two = aligned(hlo(*LOOP, before=STEPS), hlo(*LOOP, before=other))
     loop = the(one, "while")
@@ -60,7 +60,7 @@ def test_loops_are_paired_with_their_slots() -> None:
     assert [pair.path for pair in found.computations] == [(), ("while body",)]
 
 
-def test_twins_are_paired_by_who_reads_them() -> None:
+def test_twins_are_paired_by_their_readers() -> None:
     """Not by the order of the text."""
     call = 'f32[4] custom-call(%x), custom_call_target="f"'
     lines = (f"%a = {call}", f"%b = {call}")
@@ -70,8 +70,8 @@ def test_twins_are_paired_by_who_reads_them() -> None:
     assert found.to_b[the(one, "sine").operands[0]] is the(two, "sine").operands[0]
 
 
-def test_the_name_stack_tells_what_is_left() -> None:
-    """Where operands and readers are all different."""
+def test_remaining_instructions_are_paired_by_name_stack() -> None:
+    """If their operands and readers all differ."""
 
     def text(op: str, end: str) -> str:
         metadata = 'metadata={{op_name="jit(f)/{}"}}'

@@ -21,15 +21,15 @@ def test_an_analysis_holds_both_fingerprints_and_the_facts() -> None:
     assert (found.text, found.not_understood) == ("", {})
 
 
-def test_the_text_is_there_if_asked_for() -> None:
-    """With the fingerprint in its first line."""
+def test_the_canonical_text_is_optional() -> None:
+    """Its first line has the fingerprint."""
     found = analyse(TEXT, "hlo", with_text=True)
     assert read_head(found.text).fingerprint == found.canonical
     assert loads(found.text).kind == "hlo"
 
 
-def test_what_is_not_understood_is_an_error() -> None:
-    """That names the line."""
+def test_a_malformed_ir_is_an_error() -> None:
+    """The message names the line."""
     with pytest.raises(IrSyntaxError, match="hlo line"):
         analyse(TEXT.replace("multiply(", "multiply["), "hlo")
 
@@ -42,28 +42,28 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_a_text_shows_its_kind(kind: str) -> None:
-    """Whatever stands before it."""
+def test_the_kind_of_a_text_is_detected(kind: str) -> None:
+    """After leading blanks."""
     assert detect_kind(f"\n  {TEXTS[kind]}") == kind
     assert parse_ir(TEXTS[kind], kind).kind == kind
 
 
 @pytest.mark.parametrize("text", ["", "hello", "define i32 @main()"])
-def test_other_texts_show_none(text: str) -> None:
-    """And are an error for whoever reads them."""
+def test_other_texts_have_no_kind(text: str) -> None:
+    """And parsing them is an error."""
     assert detect_kind(text) is None
     with pytest.raises(IrSyntaxError):
         parse_ir(text, "hlo")
 
 
 def test_an_unknown_kind_is_an_error() -> None:
-    """That names those that are known."""
+    """The message names the known kinds."""
     with pytest.raises(IrSyntaxError, match="kind 'llvm', expected one of hlo, stablehlo, jaxpr"):
         parse_ir(TEXTS["hlo"], "llvm")
 
 
 def test_a_text_of_another_kind_is_an_error() -> None:
-    """That says what it looks like."""
+    """The message names the detected kind."""
     with pytest.raises(
         IrSyntaxError, match="hlo line 1: got a text that begins like jaxpr, expected hlo"
     ):

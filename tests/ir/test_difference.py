@@ -14,14 +14,14 @@ DONATED = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }"
 
 
 def test_a_text_is_equal_to_itself() -> None:
-    """All of it matches."""
+    """All instructions match."""
     found = diff(PLAIN, PLAIN)
     assert (found.equal, found.neutral_equal, found.changes) == (True, True, ())
     assert (found.matched, found.aligned_share, found.severity) == (4, 1.0, None)
 
 
 def test_another_grouping_is_structural() -> None:
-    """The same for `canonical`, in a single entry."""
+    """The canonical forms are equal, and there is a single entry."""
     other = hlo("%c = f32[4] copy(%x)", "%a = f32[4] sine(%c)", "%r = f32[4] divide(%a, %y)")
     found = diff(PLAIN, other)
     assert (found.equal, found.neutral_equal, found.severity) == (False, True, "structural")
@@ -30,8 +30,8 @@ def test_another_grouping_is_structural() -> None:
     ]
 
 
-def test_what_is_only_passed_through_otherwise_is_said_so() -> None:
-    """The same instructions, in another arrangement."""
+def test_another_passing_of_values_is_structural() -> None:
+    """The same instructions, through other tuples or calls."""
     one = hlo("%a = f32[4] add(%x, %y)", "%r = f32[4] sine(%a)")
     two = one.replace("%x, %y)", "%y, %x)")
     (change,) = diff(one, two).changes
@@ -49,7 +49,7 @@ def test_a_change_is_shown_with_an_example() -> None:
     assert change.after[0] == "%a = f32[4] tanh(%x)"
 
 
-def test_a_change_within_a_loop_says_so() -> None:
+def test_the_place_of_a_change_names_its_loops() -> None:
     """From the inside out."""
     (change,) = diff(
         hlo(*LOOP, before=STEPS), hlo(*LOOP, before=STEPS.replace("multiply", "divide"))
@@ -57,15 +57,15 @@ def test_a_change_within_a_loop_says_so() -> None:
     assert change.where == "while body"
 
 
-def test_numbers_say_how_much_corresponds() -> None:
-    """A poor share says not to trust the entries."""
+def test_the_aligned_share_counts_pairs() -> None:
+    """A low share makes entries unreliable."""
     found = diff(PLAIN, PLAIN.replace("sine", "tanh"))
     assert (found.matched, found.changed, found.unmatched) == (2, 1, 2)
     assert found.aligned_share == pytest.approx(0.6)
 
 
-def test_donation_is_semantic() -> None:
-    """It is in the header, and nothing else differs."""
+def test_a_change_of_donation_is_semantic() -> None:
+    """Only the header differs."""
     found = diff(PLAIN, PLAIN.replace("HloModule m", DONATED))
     assert not found.neutral_equal
     assert [(c.about, c.title, c.severity) for c in found.changes] == [
@@ -93,14 +93,14 @@ def test_shardings_of_parameters_are_compared(one: str, two: str, severity: str)
     assert found.severity == severity
 
 
-def test_the_facts_of_both_are_there() -> None:
-    """By side."""
+def test_a_diff_holds_the_facts_of_both_sides() -> None:
+    """Under `a` and `b`."""
     facts = diff(PLAIN, PLAIN.replace("sine", "tanh")).facts
     assert facts["a"]["ops"]["sine"] == facts["b"]["ops"]["tanh"] == 1
 
 
-def test_stablehlo_is_compared_alike() -> None:
-    """By its own lines."""
+def test_stablehlo_is_compared_and_quoted() -> None:
+    """By the lines of its text."""
     line = '%r = "stablehlo.{}"(%x) : (tensor<4xf32>) -> tensor<4xf32>'
     one, two = (stablehlo(line.replace("{}", op)) for op in ("sine", "tanh"))
     (change,) = diff(one, two, "stablehlo").changes
@@ -116,14 +116,14 @@ def test_stablehlo_is_compared_alike() -> None:
         (PLAIN.replace("divide(", "divide["), "hlo", "hlo line"),
     ],
 )
-def test_what_is_not_understood_is_an_error(a: str, kind: str, message: str) -> None:
+def test_a_diff_of_a_malformed_text_is_an_error(a: str, kind: str, message: str) -> None:
     """With the line, never skipped."""
     with pytest.raises(IrSyntaxError, match=message):
         diff(a, a, kind)
 
 
-def test_a_change_has_a_line() -> None:
-    """For lists of them."""
+def test_a_change_is_described_on_a_line() -> None:
+    """For lists."""
     plain = Change(kind="added", count=1, severity="semantic", title="sine added")
     assert plain.line == "semantic: sine added"
     often = Change(kind="added", count=4, severity="cosmetic", title="note", about="sharding")
@@ -131,8 +131,8 @@ def test_a_change_has_a_line() -> None:
     assert min(Severity, key=list(Severity).index) == "semantic"
 
 
-def test_many_alike_that_all_changed_are_one_entry() -> None:
-    """None of them is likelier than another to be another's; the results tell them apart."""
+def test_many_equal_changes_are_one_entry() -> None:
+    """Their results distinguish the instructions."""
 
     def squares(first: int) -> str:
         lines = [

@@ -22,14 +22,14 @@ def describe(rewrite: Rewrite) -> list[tuple[str, str]]:
     return sorted((str(edit.side), edit.op) for edit in rewrite)
 
 
-def test_nothing_differs() -> None:
-    """In equal modules."""
+def test_equal_modules_have_no_rewrites() -> None:
+    """Not even empty ones."""
     text = hlo("%r = f32[4] add(%x, %y)")
     assert found(text, text) == []
 
 
-def test_one_for_another_is_one_rewrite() -> None:
-    """With what reads it."""
+def test_a_replaced_operation_is_one_rewrite() -> None:
+    """With its readers."""
     one, two = (
         hlo(f"%a = f32[4] {op}(%x)", "%r = f32[4] divide(%a, %y)") for op in ("sine", "tanh")
     )
@@ -37,8 +37,8 @@ def test_one_for_another_is_one_rewrite() -> None:
     assert describe(rewrite) == [("+", "tanh"), ("-", "sine"), (">", "divide")]
 
 
-def test_two_places_far_apart_are_two_rewrites() -> None:
-    """Nothing joins them."""
+def test_distant_edits_are_two_rewrites() -> None:
+    """No operand joins them."""
     text = hlo(
         "%a = f32[4] sine(%x)", "%b = f32[4] sine(%y)", "%r = (f32[4], f32[4]) tuple(%a, %b)"
     )
@@ -52,8 +52,8 @@ def test_an_attribute_that_differs_is_named() -> None:
     assert [(d.side, d.aspects) for d in rewrite if d.aspects] == [("~", ("about",))]
 
 
-def test_a_type_that_spreads_is_one_rewrite() -> None:
-    """From where it begins to where it ends."""
+def test_a_propagated_type_is_one_rewrite() -> None:
+    """From its origin to its last reader."""
     one = hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)", "%r = f32[4] abs(%b)")
     rewrite, *others = found(one, one.replace("f32", "f64"))
     assert len(rewrite) == 4
@@ -63,13 +63,13 @@ def test_a_type_that_spreads_is_one_rewrite() -> None:
 
 @pytest.mark.parametrize(("op", "count"), [("divide", 1), ("add", 0)])
 def test_swapped_operands_are_rewired(op: str, count: int) -> None:
-    """Unless their order is nothing."""
+    """Unless the operation is commutative."""
     one, two = (hlo(f"%r = f32[4] {op}({operands})") for operands in ("%x, %y", "%y, %x"))
     assert len(found(one, two)) == count
 
 
-def test_another_result_of_a_loop_is_another_result() -> None:
-    """Its results are in the order of its slots, yet each is one of its own."""
+def test_reading_another_result_of_a_loop_is_an_edit() -> None:
+    """Although the order of its results is free."""
     same = STEPS.replace(
         "%z = f32[4] multiply(%x, %w)", "%z = f32[4] sine(%x)\n  %v = f32[4] abs(%w)"
     )
@@ -79,8 +79,8 @@ def test_another_result_of_a_loop_is_another_result() -> None:
     assert [describe(rewrite) for rewrite in found(one, two)] == [[("=", "while")]]
 
 
-def test_a_slot_that_only_one_side_carries_is_one_rewrite() -> None:
-    """It shows around the loop, within it and at its results."""
+def test_an_unpaired_slot_is_one_rewrite() -> None:
+    """Around the loop, within it and at its results."""
     text = STEPS.replace(
         "%z = f32[4] multiply(%x, %w)", "%z = f32[4] sine(%x)\n  %v = f32[4] tanh(%w)"
     )
@@ -94,8 +94,8 @@ def test_a_slot_that_only_one_side_carries_is_one_rewrite() -> None:
     assert ("+", "tanh") in describe(rewrite)
 
 
-def test_a_reducer_differs_within() -> None:
-    """At the place in the reducer."""
+def test_an_edit_in_a_reducer_is_placed_there() -> None:
+    """Its path names the collective and the role."""
     line = "%r = f32[4] all-reduce(%x), replica_groups={{0,1}}, to_apply=%add"
     one = hlo(line, before=ADD)
     two = hlo(line, before=ADD.replace("= f32[] add", "= f32[] maximum"))

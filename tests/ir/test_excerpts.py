@@ -19,22 +19,22 @@ ADD = "%r = f32[4]{0} add(%x, %y)"
         ', metadata={op_name="f"}, backend_config={"a":["1"]}',
     ],
 )
-def test_what_tells_nothing_is_left_out(rest: str) -> None:
-    """As far as the line is a line of HLO."""
+def test_noise_is_removed_from_quoted_lines(rest: str) -> None:
+    """Metadata, configurations and locations."""
     text = hlo(ADD + rest)
     assert Excerpts(text, "hlo").quote_line(module(text).entry.instructions[-1]) == ADD
 
 
 def test_long_lines_are_cut() -> None:
-    """So that one fits a report."""
+    """To fit a report."""
     text = hlo(f'%r = f32[4] custom-call(%x), custom_call_target="{"f" * 400}"')
     line = Excerpts(text, "hlo").quote_line(module(text).entry.instructions[-1])
     assert len(line) == 220
     assert line.endswith("...")
 
 
-def test_without_a_text_an_instruction_speaks_for_itself() -> None:
-    """A jaxpr's lines mean nothing to people."""
+def test_a_jaxpr_is_quoted_from_the_graph() -> None:
+    """Its lines are JSON."""
     one = module(hlo(ADD + ", dimensions={0}")).entry.instructions[-1]
     assert Excerpts("", "jaxpr").quote_line(one) == "%r = f32[4]{0} add(%x, %y), dimensions=(0,)"
     one.line = 0
@@ -43,7 +43,7 @@ def test_without_a_text_an_instruction_speaks_for_itself() -> None:
     assert Excerpts(hlo(ADD), "hlo").quote_line(one).startswith("%r = ")
 
 
-def test_a_few_lines_stand_for_many() -> None:
+def test_only_the_first_lines_are_quoted() -> None:
     """In the order of the text, each once."""
     text = hlo(*(f"%n{n} = f32[4] negate(%x)" for n in range(9)))
     ones = module(text).entry.instructions[2:]

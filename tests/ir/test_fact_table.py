@@ -23,8 +23,8 @@ def of(*lines: str, before: str = ADD, head: str = "HloModule m") -> dict[str, A
     return read_facts(hlo(*lines, before=before, head=head))
 
 
-def test_facts_are_plain_data() -> None:
-    """All are there, also of a module with nothing to say."""
+def test_an_empty_module_has_all_facts() -> None:
+    """As plain data."""
     found = of("%r = f32[4] negate(%x)")
     assert json.loads(json.dumps(found)) == found
     assert list(select_gating(found)) == list(GATING)
@@ -34,15 +34,15 @@ def test_facts_are_plain_data() -> None:
     assert found["dtypes"] == ["f32"]
 
 
-def test_a_collective_says_what_it_does() -> None:
+def test_a_collective_is_described() -> None:
     """Operation, reducer, type, groups."""
     found = of(f"%r = f32[4] {REDUCE}")
     assert found["collectives"] == {"all-reduce": 1}
     assert found["collective_ops"] == {"all-reduce add f32[4] over [[1,0],[2,3]]": 1}
 
 
-def test_a_start_and_its_done_are_one_collective() -> None:
-    """Of the type that is awaited."""
+def test_a_start_and_its_done_count_once() -> None:
+    """With the type of the result."""
     found = of(
         "%s = (f32[4], f32[8]) all-gather-start(%x), replica_groups={{0,1}}, dimensions={0}",
         "%d = f32[8] all-gather-done(%s)",
@@ -50,8 +50,8 @@ def test_a_start_and_its_done_are_one_collective() -> None:
     assert found["collective_ops"] == {"all-gather f32[8] dim [0] over [[0,1]]": 1}
 
 
-def test_a_collective_in_a_loop_says_so() -> None:
-    """It happens more than once."""
+def test_a_collective_in_a_loop_is_marked() -> None:
+    """It runs more than once."""
     steps = STEPS.replace("multiply(%x, %w)", REDUCE)
     found = of(*LOOP, before=f"{ADD}\n\n{steps}")
     assert list(found["collective_ops"]) == ["all-reduce add f32[4] over [[1,0],[2,3]] in a loop"]
@@ -78,30 +78,30 @@ def test_a_collective_in_a_loop_says_so() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
-def test_other_facts(line: str, name: str, expected: object) -> None:
-    """Each counts what it is named for."""
+def test_other_facts_are_counted(line: str, name: str, expected: object) -> None:
+    """A line for each."""
     callee = "%h {\n  ROOT %p = f32[4] parameter(0)\n}"
     found = of(line, before=callee if line == HOST else ADD)
     assert found[name] == expected
 
 
 def test_fusions_are_counted_by_kind() -> None:
-    """Of the structure: they are gone later."""
+    """In the exact form, because the canonical form inlines them."""
     fused = "%f {\n  %p = f32[4] parameter(0)\n  ROOT %n = f32[4] negate(%p)\n}"
     found = of("%r = f32[4] fusion(%x), kind=kLoop, calls=%f", before=fused)
     assert found["fusions"] == {"kLoop": 1}
 
 
-def test_donation_is_said_by_parameter() -> None:
-    """Which output may take its place."""
+def test_donation_is_described_by_parameter() -> None:
+    """With the output that may overwrite it."""
     alias = "HloModule m, input_output_alias={ {}: (1, {}, must-alias) }"
     assert of("%r = f32[4] negate(%x)", head=alias)["donation"] == [
         "parameter 1 -> output [] must-alias"
     ]
 
 
-def test_parameters_say_where_they_are_and_how_they_are_cut() -> None:
-    """As far as the text does."""
+def test_parameters_have_memory_space_and_sharding() -> None:
+    """As far as the text states them."""
     text = hlo("%r = f32[4] negate(%x)").replace(
         "%y = f32[4]{0} parameter(1)", "%y = f32[4]{0:S(5)} parameter(1), sharding={devices=[2]0,1}"
     )
@@ -112,7 +112,7 @@ def test_parameters_say_where_they_are_and_how_they_are_cut() -> None:
     }
 
 
-def test_a_jaxprs_collectives_have_the_names_of_hlo() -> None:
+def test_collectives_of_a_jaxpr_have_the_names_of_hlo() -> None:
     """And the reducer that their primitive implies."""
     text = document(jaxpr(eqn("psum", [0], axes=["i"]), out=(1,)))
     found = read_facts(text, "jaxpr")
@@ -137,8 +137,8 @@ def test_a_jaxprs_collectives_have_the_names_of_hlo() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_shardings_in_short(sharding: Sharding, text: str) -> None:
-    """Few devices are named, many counted."""
+def test_shardings_are_rendered_shortly(sharding: Sharding, text: str) -> None:
+    """A few devices are listed, many are counted."""
     assert render_sharding(sharding) == text
 
 
@@ -163,8 +163,8 @@ def collectives(type_: str, root: str, kind: str = "kCustom") -> dict[str, int]:
     return found
 
 
-def test_an_all_reduce_of_which_a_part_is_kept_is_a_reduce_scatter() -> None:
-    """Of the type of the part, along the dimension that it is a part of."""
+def test_a_sliced_all_reduce_counts_as_a_reduce_scatter() -> None:
+    """Of the type of the slice, along its dimension."""
     found = collectives("f32[1,4]", SLICE)
     assert found == {"reduce-scatter add f32[1,4] dim [0] over [[0,1]]": 1}
 
@@ -173,7 +173,7 @@ def test_an_all_reduce_of_which_a_part_is_kept_is_a_reduce_scatter() -> None:
     ("type_", "root", "kind"),
     [("f32[1,4]", SLICE, "kLoop"), ("f32[8,4]", "copy(%all)", "kCustom")],
 )
-def test_others_are_what_they_are_called(type_: str, root: str, kind: str) -> None:
-    """Another fusion only happens to slice; one that does not slice gives all to all."""
+def test_other_fusions_keep_their_all_reduce(type_: str, root: str, kind: str) -> None:
+    """If they are no custom fusion, or return everything."""
     found = collectives(type_, root, kind)
     assert found == {"all-reduce add f32[8,4] over [[0,1]]": 1}

@@ -16,8 +16,8 @@ def of(*lines: str) -> str:
     return fingerprint_of(module(hlo(*lines, before=ADD)))
 
 
-def test_names_and_order_are_nothing() -> None:
-    """Nor is where it is written."""
+def test_names_order_and_lines_do_not_change_a_fingerprint() -> None:
+    """They are choices of the printer."""
     one = of("%a = f32[4] negate(%x)", "%b = f32[4] sine(%y)", "%r = f32[4] divide(%a, %b)")
     two = of("%q = f32[4] sine(%y)", "%p = f32[4] negate(%x)", "%s = f32[4] divide(%p, %q)")
     assert one == two
@@ -34,13 +34,13 @@ def test_names_and_order_are_nothing() -> None:
         ["%a = f32[4] negate(%x)", '%r = f32[4] divide(%a, %y), about="x"'],
     ],
 )
-def test_everything_else_is_something(lines: list[str]) -> None:
-    """Operands, operations, their order, types, attributes, and how often."""
+def test_every_other_change_changes_a_fingerprint(lines: list[str]) -> None:
+    """Operands, operations, their order, types, attributes, repetition."""
     assert of(*lines) != of("%a = f32[4] negate(%x)", "%r = f32[4] divide(%a, %y)")
 
 
-def test_the_order_of_a_sum_is_nothing_if_asked() -> None:
-    """In the form `canonical`."""
+def test_commutative_hashes_ignore_the_order_of_operands() -> None:
+    """As in the canonical form."""
     found = module(
         hlo("%a = f32[4] add(%x, %y)", "%b = f32[4] add(%y, %x)", "%r = f32[4] sine(%b)")
     )
@@ -51,15 +51,15 @@ def test_the_order_of_a_sum_is_nothing_if_asked() -> None:
 
 
 @pytest.mark.parametrize("twin", [RNG, "f32[4] all-reduce(%x), replica_groups={}, to_apply=%add"])
-def test_which_of_two_alike_is_read_is_something(twin: str) -> None:
-    """Two random numbers are two."""
+def test_reading_another_twin_changes_a_fingerprint(twin: str) -> None:
+    """Two random numbers are two values."""
     twins = [f"%a = {twin}", f"%b = {twin}"]
     assert of(*twins, "%r = f32[4] divide(%a, %b)") == of(*twins, "%r = f32[4] divide(%b, %a)")
     assert of(*twins, "%r = f32[4] divide(%a, %b)") != of(*twins, "%r = f32[4] divide(%a, %a)")
 
 
-def test_a_part_of_a_result_is_not_another() -> None:
-    """Nor the whole."""
+def test_parts_of_a_result_have_different_hashes() -> None:
+    """Also the whole."""
     whole = Instruction(name="w", op="sort", type=(Tensor("f32"), Tensor("f32")))
     hashes = Fingerprints()
     hashes.add_instruction(whole)
@@ -79,12 +79,12 @@ def test_a_part_of_a_result_is_not_another() -> None:
         ((), "()"),
     ],
 )
-def test_types_are_spelled(type_: Tensor, text: str) -> None:
-    """As HLO would."""
+def test_types_are_spelled_as_in_hlo(type_: Tensor, text: str) -> None:
+    """Goldens hold hashes of this text."""
     assert spell_type(type_) == text
 
 
-def test_headers_and_kinds_count() -> None:
+def test_header_and_kind_change_a_fingerprint() -> None:
     """The same entry under another header is another module."""
     plain, other = (module(hlo("%r = f32[4] negate(%x)")) for _ in range(2))
     other.attributes = {"buffer_donor": ((0, ()),)}

@@ -62,7 +62,7 @@ def some(name: str) -> list[tuple[str, str, str]]:
 
 @every_noise
 def test_noise_is_not_reported(name: str) -> None:
-    """What means the same is the same, up to the level that the mutator promises."""
+    """Up to the level that the mutator promises."""
     mutator = NOISE[name]
     for where, before, after in some(name):
         found = diff(before, after, kind=mutator.kind)
@@ -72,8 +72,8 @@ def test_noise_is_not_reported(name: str) -> None:
 
 
 @every_meaning
-def test_a_change_of_meaning_is_reported(name: str) -> None:
-    """What means something else is not the same, and the report says what."""
+def test_a_mutation_of_meaning_is_reported(name: str) -> None:
+    """And the report names it."""
     for where, before, after in some(name):
         found = diff(before, after, kind=MEANING[name].kind)
         assert not found.equal, where
@@ -81,16 +81,16 @@ def test_a_change_of_meaning_is_reported(name: str) -> None:
 
 
 @every_edit
-def test_noise_changes_the_text_but_not_its_meaning(name: str) -> None:
-    """By a referee of our own, so that a mutator that does too much is found out here."""
+def test_noise_mutators_change_only_the_text(name: str) -> None:
+    """Checked by an independent referee, which detects a wrong mutator."""
     for where, before, after in some(name):
         assert after != before, where
         assert not NOISE[name].judged or signature(after) == signature(before), where
 
 
 @pytest.mark.parametrize("where", [where for where, _ in modules("hlo")][:40])
-def test_reading_and_writing_changes_nothing(where: str) -> None:
-    """The mutators' own view of HLO text is faithful to the byte."""
+def test_the_mutators_text_model_round_trips(where: str) -> None:
+    """Byte for byte."""
     text = dict(modules("hlo"))[where]
     assert str(read(text)) == text
 

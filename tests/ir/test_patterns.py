@@ -71,7 +71,7 @@ def seen(a: str, b: str) -> list[RewritePattern]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_pattern_says_what_happened(
+def test_a_pattern_has_kind_subject_and_title(
     one: list[str], two: list[str], kind: str, about: str, title: str
 ) -> None:
     """What kind of change, what it concerns, in a few words."""
@@ -80,8 +80,8 @@ def test_a_pattern_says_what_happened(
     assert pattern.severity == Severity.SEMANTIC
 
 
-def test_the_same_in_many_places_is_one_pattern() -> None:
-    """Whatever the sizes are; with the smallest as its example."""
+def test_equal_rewrites_are_one_pattern() -> None:
+    """Of any sizes; the smallest is the example."""
     lines = [f"%a{n} = f32[{n}] iota(), iota_dimension=0" for n in range(2, 9)]
     lines += [f"%b{n} = f32[{n}] sine(%a{n})" for n in range(2, 9)]
     types, values = (", ".join(form.format(n) for n in range(2, 9)) for form in ("f32[{}]", "%b{}"))
@@ -90,8 +90,8 @@ def test_the_same_in_many_places_is_one_pattern() -> None:
     assert (len(pattern.rewrites), pattern.title) == (7, "sine -> tanh")
 
 
-def test_elements_moved_otherwise_are_structural() -> None:
-    """The same values, by another way."""
+def test_another_movement_of_elements_is_structural() -> None:
+    """The values are equal."""
     one = hlo("%r = f32[2,4]{1,0} broadcast(%x), dimensions={1}")
     two = hlo(
         "%a = f32[1,4]{1,0} reshape(%x)", "%r = f32[2,4]{1,0} concatenate(%a, %a), dimensions={0}"
@@ -100,8 +100,8 @@ def test_elements_moved_otherwise_are_structural() -> None:
     assert (pattern.kind, pattern.severity) == (ChangeKind.REPLACED, Severity.STRUCTURAL)
 
 
-def test_work_moved_into_a_loop_is_moved() -> None:
-    """Not gone here and new there."""
+def test_work_moved_into_a_loop_is_reported_as_moved() -> None:
+    """Not as removed and added."""
     outside = hlo(
         LOOP[0], "%n = f32[4] sine(%y)", LOOP[1].replace("%y", "%n"), *LOOP[2:], before=STEPS
     )
@@ -112,8 +112,8 @@ def test_work_moved_into_a_loop_is_moved() -> None:
     assert (pattern.kind, pattern.title) == (ChangeKind.MOVED, "sine moved")
 
 
-def test_the_gravest_come_first() -> None:
-    """Then the most frequent."""
+def test_patterns_are_sorted_by_severity() -> None:
+    """Then by frequency."""
     one = hlo(
         "%a = f32[2,4]{1,0} broadcast(%x), dimensions={1}",
         "%b = f32[4] sine(%y)",

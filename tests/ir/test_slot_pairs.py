@@ -23,9 +23,7 @@ STEPS = ("negate(%a)", "sine(%b)", "tanh(%c)")
     ],
     ids=["given else", "the same", "all given else", "one step else", "one reads more"],
 )
-def test_slots_are_paired_by_what_is_done_with_them(
-    given: str, steps: tuple[str, str, str]
-) -> None:
+def test_slots_are_paired_by_use_and_operand(given: str, steps: tuple[str, str, str]) -> None:
     """And by what they are given, as far as that tells them apart."""
     one, two = (
         settled(loop((0, 1, 2, 3), STEPS, RETURN)),

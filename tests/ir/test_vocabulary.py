@@ -27,8 +27,8 @@ def one(op: str, *bodies: Computation, **attributes: object) -> Instruction:
     ],
     ids=repr,
 )
-def test_order_means_nothing_to_some(instruction: Instruction, expected: bool) -> None:
-    """Equality is one of them."""
+def test_commutative_operations_are_known(instruction: Instruction, expected: bool) -> None:
+    """Including equality."""
     assert is_commutative(instruction) is expected
 
 
@@ -44,14 +44,14 @@ def test_order_means_nothing_to_some(instruction: Instruction, expected: bool) -
         ("optimization-barrier", True),
     ],
 )
-def test_some_operations_do_more_than_compute(op: str, expected: bool) -> None:
-    """Halves of operations too."""
+def test_impure_operations_are_known(op: str, expected: bool) -> None:
+    """Also halves of asynchronous operations."""
     assert Purity().is_pure(one(op)) is expected
 
 
 @pytest.mark.parametrize("op", ["while", "call", "fusion", "shard_map", "scan"])
-def test_what_calls_such_does_more_than_compute(op: str) -> None:
-    """Whatever it is called, at any depth."""
+def test_callers_of_impure_computations_are_impure(op: str) -> None:
+    """At any depth."""
     pure, inner, outer = Purity(), Computation("f", [one("all-gather")]), Computation("g")
     outer.instructions.append(one(op, inner))
     pure.add(inner)
@@ -70,7 +70,7 @@ def test_what_calls_such_does_more_than_compute(op: str) -> None:
     ],
     ids=repr,
 )
-def test_work_of_the_host_is_known(instruction: Instruction) -> None:
-    """By any of the marks it may carry."""
+def test_work_on_the_host_is_detected(instruction: Instruction) -> None:
+    """By any of its marks."""
     assert runs_on_host(instruction)
     assert not runs_on_host(one("call", frontend_attributes=(("other", "host"),)))

@@ -67,7 +67,7 @@ KNOWN = {
 
 @pytest.mark.parametrize(("text", "expected"), KNOWN.items(), ids=KNOWN)
 def test_a_known_attribute_is_a_plain_value(text: str, expected: Attribute) -> None:
-    """Numbers, words, tuples of them: nothing that depends on how it was spelled."""
+    """Numbers, words and tuples of them, independent of the spelling."""
     assert attribute(text) == expected
 
 
@@ -78,8 +78,8 @@ def test_json_does_not_depend_on_the_order_of_keys() -> None:
     )
 
 
-def test_attributes_keep_their_order_around_metadata() -> None:
-    """What stands after `metadata` belongs to the instruction as well."""
+def test_attributes_after_metadata_are_kept_in_order() -> None:
+    """They belong to the instruction as well."""
     found = instruction(
         '%y = f32[] reduce(%x), dimensions={0}, metadata={op_name="a}b"}, backend_config={"k":1}'
     )
@@ -88,7 +88,7 @@ def test_attributes_keep_their_order_around_metadata() -> None:
 
 
 def test_metadata_within_a_string_or_a_sharding_is_no_attribute() -> None:
-    """Only brackets and quotes tell."""
+    """Brackets and quotes decide."""
     found = instruction(
         '%y = f32[4] tanh(%x), sharding={mesh[], replicated, metadata={{op_name="no"}}}, '
         'frontend_attributes={a=", metadata={"}, metadata={op_name="yes"}'
@@ -99,14 +99,14 @@ def test_metadata_within_a_string_or_a_sharding_is_no_attribute() -> None:
 
 
 def test_an_unknown_attribute_is_kept_and_counted() -> None:
-    """So that a change of it is seen, and a reader knows that it was not understood."""
+    """A change of it shows, and reports count that it was not understood."""
     found = module("%y = f32[4] tanh(%x), foo={1, bar(2)}, index=1", "%z = f32[4] tanh(%y), foo=3")
     assert found.entry.instructions[1].attributes == {"foo": Opaque("{1, bar(2)}"), "index": 1}
     assert found.not_understood == {"attribute foo of tanh": 2}
 
 
-def test_shard_groups_are_an_attribute_of_their_own() -> None:
-    """A sharding is the same with and without."""
+def test_shard_groups_are_a_separate_attribute() -> None:
+    """The sharding is the same with and without a group."""
     found = instruction("%y = f32[4] tanh(%x), sharding={replicated shard_as 1}")
     assert found.attributes == {"sharding": Sharding("replicated"), "shard_groups": ("as 1",)}
 
@@ -123,15 +123,15 @@ def test_shard_groups_are_an_attribute_of_their_own() -> None:
         ("called_computations={%add}", ["called 0"]),
     ],
 )
-def test_computations_have_roles(text: str, roles: list[str]) -> None:
-    """And are no attributes."""
+def test_called_computations_have_roles(text: str, roles: list[str]) -> None:
+    """They are bodies, not attributes."""
     found = instruction(f"%y = f32[4] custom-call(%x), {text}")
     assert [(role, body.name) for role, body in found.bodies] == [(role, "add") for role in roles]
     assert found.attributes == {}
 
 
-def test_the_same_attribute_twice_must_say_the_same() -> None:
-    """One release prints `frontend_attributes` twice."""
+def test_a_repeated_attribute_must_be_equal() -> None:
+    """0.8.3 on CUDA prints `frontend_attributes` twice."""
     text = 'frontend_attributes={a="1"}'
     assert attribute(f"{text}, {text}") == (("a", "1"),)
     with pytest.raises(IrSyntaxError, match="each attribute once"):
@@ -162,7 +162,7 @@ def test_the_same_attribute_twice_must_say_the_same() -> None:
         "literal=f32[] {1}",
     ],
 )
-def test_what_is_malformed_is_refused(text: str) -> None:
-    """With the line, known attribute or not."""
+def test_a_malformed_attribute_is_refused(text: str) -> None:
+    """With the line, whether the attribute is known or not."""
     with pytest.raises(IrSyntaxError, match=r"^hlo line 11: got '.*', expected "):
         instruction(f"%y = f32[4]{{0}} custom-call(%x), {text}")

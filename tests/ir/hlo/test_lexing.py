@@ -10,8 +10,8 @@ from conformance.ir.hlo.lexing import HloTextError, find_closing, split_parts, u
 from tests.ir.hlo.spelling import quoted
 
 
-def test_parts_are_what_commas_outside_brackets_part() -> None:
-    """Quotes and brackets hide theirs."""
+def test_commas_within_brackets_and_quotes_split_nothing() -> None:
+    """Only commas outside of both separate parts."""
     assert list(split_parts('a, {b, (c)} ,"d, }", e=[f, g]h')) == [
         "a",
         "{b, (c)}",
@@ -22,8 +22,8 @@ def test_parts_are_what_commas_outside_brackets_part() -> None:
 
 
 @pytest.mark.parametrize("text", ["(", "(]", '("', "({)}", "(" * 101 + ")" * 101])
-def test_a_bracket_that_is_not_closed_is_an_error(text: str) -> None:
-    """Or not by its own kind, or nested too deep."""
+def test_an_unclosed_bracket_is_an_error(text: str) -> None:
+    """Also one closed by another kind, or nested too deeply."""
     with pytest.raises(HloTextError):
         find_closing(text, 0)
 
@@ -34,6 +34,6 @@ def test_escapes_are_those_of_c() -> None:
 
 
 @given(st.text())
-def test_quoted_text_is_read_back(text: str) -> None:
-    """Whatever is in it."""
+def test_quoted_text_reads_back(text: str) -> None:
+    """Any characters."""
     assert unquote(quoted(text)) == text

@@ -49,8 +49,8 @@ ENTRY %main () -> f32[] {
         ("", NOWHERE),
     ],
 )
-def test_metadata_is_name_file_and_line(metadata: str, expected: Origin) -> None:
-    """The rest of it is about the compiler."""
+def test_metadata_yields_name_file_and_line(metadata: str, expected: Origin) -> None:
+    """The other fields are about the compiler."""
     assert instruction(f"%y = f32[4] tanh(%x), metadata={{{metadata}}}").origin == expected
 
 
@@ -69,7 +69,7 @@ def test_a_frame_is_looked_up_in_the_tables(frame: int, expected: Origin) -> Non
 
 
 def test_equal_origins_are_one_object() -> None:
-    """However long the text around them."""
+    """Even if their metadata differ in other fields."""
     found = parse(
         'HloModule m\nENTRY e {\n  a = f32[] constant(1), metadata={op_name="f"}\n'
         '  b = f32[] add(a, a), metadata={op_name="f" scheduling_name="b"}\n}'
@@ -90,6 +90,6 @@ def test_equal_origins_are_one_object() -> None:
     ],
 )
 def test_broken_tables_and_metadata_are_refused(old: str, new: str) -> None:
-    """Rather than lead to a wrong line."""
+    """They would lead to a wrong line."""
     with pytest.raises(IrSyntaxError, match="hlo line"):
         parse(TABLES.replace(old, new).replace("FRAME", "2"))

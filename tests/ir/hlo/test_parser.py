@@ -27,8 +27,8 @@ def test_a_module_is_computations_of_instructions() -> None:
     assert found.not_understood == {}
 
 
-def test_the_end_of_a_computation_may_name_it_again() -> None:
-    """As XLA's dumps do up to jax 0.5.0; what it says of the computation stays."""
+def test_a_comment_after_a_computation_is_ignored() -> None:
+    """XLA's dumps up to jax 0.5.0 repeat the name there; the attributes before it are kept."""
     found = parse(f'{HEAD}{CONSTANT}}}, execution_thread="host" // e.1_spmd\n')
     assert found.entry.attributes == {"execution_thread": "host"}
 
@@ -44,8 +44,8 @@ def test_the_end_of_a_computation_may_name_it_again() -> None:
         "  %z = f32[4]{0} add((f32[4]) %y, /*index=5*/f32[4]{0:T(8,128)} %t, f32[4] %x)  ",
     ],
 )
-def test_operands_are_found_however_spelled(line: str) -> None:
-    """With and without `%`, their types, and comments that count."""
+def test_operands_resolve_in_every_spelling(line: str) -> None:
+    """With and without `%`, types, and index comments."""
     found = instruction("%y = f32[4] tanh(%x)", "%t = (f32[], f32[]) custom-call()", line)
     assert [operand.name for operand in found.operands] == ["y", "t", "x"]
 
@@ -63,8 +63,8 @@ def test_an_operand_may_be_a_part_of_a_tuple() -> None:
         ("%x", 0, "expected one operand, a tuple"),
     ],
 )
-def test_a_part_must_be_there(operand: str, index: int, message: str) -> None:
-    """Passes rely on it."""
+def test_an_element_beyond_the_tuple_is_refused(operand: str, index: int, message: str) -> None:
+    """Passes index types without a check."""
     with pytest.raises(IrSyntaxError, match=message):
         instruction(
             "%t = (f32[], f32[4]) tuple(%x, %x)",
@@ -72,14 +72,14 @@ def test_a_part_must_be_there(operand: str, index: int, message: str) -> None:
         )
 
 
-def test_line_ends_of_windows_say_nothing() -> None:
-    """Texts travel."""
+def test_windows_line_ends_are_ignored() -> None:
+    """A text may have passed through another system."""
     text = HEAD + CONSTANT + '  ROOT %d = f32[] add(%c, %c), metadata={op_name="f"}\n}\n'
     assert same_graph(parse(text.replace("\n", "\r\n")), parse(text))
 
 
 def test_asynchronous_pairs_stay_two_instructions() -> None:
-    """Folding is for the passes."""
+    """A pass folds them later."""
     found = instruction(
         "%s = ((f32[4]{0}), f32[8]{0}, u32[]) all-gather-start(%x), dimensions={0}",
         "%d = f32[8]{0} all-gather-done(%s)",
@@ -89,13 +89,13 @@ def test_asynchronous_pairs_stay_two_instructions() -> None:
     assert start.type == ((Tensor("f32", (4,), "0"),), Tensor("f32", (8,), "0"), Tensor("u32"))
 
 
-def test_a_buffer_is_a_type_too() -> None:
-    """Of what newer releases pass by reference."""
+def test_a_buffer_type_is_read() -> None:
+    """Newer releases pass some values by reference."""
     assert instruction("%y = b(f32[4]{0}) custom-call(%x)").type == Tensor("b(f32)", (4,), "0")
 
 
-def test_an_operation_may_be_unknown() -> None:
-    """New releases bring new ones."""
+def test_an_unknown_operation_is_read() -> None:
+    """Releases add operations."""
     assert instruction("%y = f32[4] brand-new-op(%x)").op == "brand-new-op"
 
 
@@ -122,7 +122,7 @@ def test_the_header_is_attributes_of_the_module() -> None:
     assert found.not_understood == {"attribute novelty of the module": 1}
 
 
-def test_a_header_may_be_several_lines() -> None:
+def test_a_header_may_span_lines() -> None:
     """Tables of origins are printed into it."""
     found = parse(
         'HloModule m, origin_recovery_table={\n  {"a"} : {"b"},\n  "\n    ENTRY e { }\n  "\n},\n'
@@ -142,8 +142,8 @@ def test_a_header_may_be_several_lines() -> None:
         "%f () -> () {",
     ],
 )
-def test_a_computation_has_a_signature_or_none(header: str) -> None:
-    """Short texts leave it out; the types in it say what the instructions say."""
+def test_the_signature_of_a_computation_is_optional(header: str) -> None:
+    """Short texts omit it; instructions repeat its types."""
     body = "\n  ROOT %p = f32[] parameter(0)\n}\n"
     found = parse(f"HloModule m\n\n{header}{body}\nENTRY {header.replace('f', 'g', 1)}{body}")
     assert list(found.computations) == ["f", "g"]
@@ -151,7 +151,7 @@ def test_a_computation_has_a_signature_or_none(header: str) -> None:
 
 
 def test_a_thread_is_an_attribute_of_a_computation() -> None:
-    """Host computations run on another one."""
+    """Computations of the host run on another thread."""
     found = parse(
         "HloModule m\n\n%h () -> f32[] {\n  ROOT %c = f32[] constant(1)\n"
         '}, execution_thread="host"\n\nENTRY %main () -> f32[] {\n'
@@ -162,7 +162,7 @@ def test_a_thread_is_an_attribute_of_a_computation() -> None:
     assert found.entry.instructions[0].bodies == (("to_apply", found.computations["h"]),)
 
 
-def test_a_caller_may_come_before_what_it_calls() -> None:
+def test_a_caller_may_precede_its_callee() -> None:
     """As in texts written by hand."""
     found = parse(
         "// by hand\nHloModule m\nENTRY e {\n  // a comment\n  p = f32[] parameter(0)\n"
@@ -172,12 +172,12 @@ def test_a_caller_may_come_before_what_it_calls() -> None:
 
 
 def test_without_a_root_the_last_instruction_is_returned() -> None:
-    """As XLA's own parser has it."""
+    """As in XLA's own parser."""
     found = module("%y = f32[4] tanh(%x)")
     assert found.entry.results == [(found.entry.instructions[-1], ())]
 
 
-def test_bodies_may_stand_within_an_instruction() -> None:
+def test_bodies_may_be_printed_within_an_instruction() -> None:
     """`HloPrintOptions.canonical()` prints them so; a branch may hold another."""
     folded = parse("""HloModule m
 ENTRY e {
@@ -288,7 +288,7 @@ ENTRY e {
     ],
 )
 def test_an_error_names_line_and_token(text: str, message: str) -> None:
-    """And what should have stood there."""
+    """And the expected text."""
     with pytest.raises(IrSyntaxError) as caught:
         parse(text)
     assert str(caught.value).startswith(f"hlo {message}")
@@ -317,8 +317,8 @@ def test_hostile_texts_are_refused_quickly(text: str) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(1,), (0, 2), (-1, 0), (9999999,)])
-def test_parameters_are_numbered_from_0(numbers: tuple[int, ...]) -> None:
-    """Whoever applies the computation finds arguments by these numbers: a gap is an error."""
+def test_parameters_are_numbered_from_0_without_gaps(numbers: tuple[int, ...]) -> None:
+    """Callers bind arguments by these numbers."""
     lines = [f"  p{at} = f32[] parameter({number})\n" for at, number in enumerate(numbers)]
     with pytest.raises(IrSyntaxError, match=r"got 'parameter\(-?\d+\)', expected parameters"):
         parse(f"HloModule m\n\nENTRY e {{\n{''.join(lines)}}}\n")

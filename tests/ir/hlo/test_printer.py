@@ -27,21 +27,21 @@ source_file="a.py" source_line=3}
 """
 
 
-def test_text_of_a_graph_is_canonical() -> None:
-    """What is printed so is read and printed as it was."""
+def test_printed_text_is_canonical() -> None:
+    """Reading and printing it again changes nothing."""
     found = parse(TEXT)
     assert print_module(found) == TEXT
     assert same_graph(parse(print_module(found)), found)
 
 
-def test_shard_groups_are_printed_by_themselves() -> None:
-    """And read back as what `shard_as` became."""
+def test_shard_groups_are_printed_separately() -> None:
+    """And read back."""
     found = module("%y = f32[4] tanh(%x), sharding={{replicated}, {manual shard_as 1}}")
     assert same_graph(parse(print_module(found)), found)
 
 
 def test_long_constants_are_printed_as_digests() -> None:
-    """The value itself is gone by then."""
+    """The graph does not hold their values."""
     numbers = ", ".join(["1"] * 2000)
     found = module(f"%y = s32[2000] constant({{{numbers}}})")
     text = print_module(found)

@@ -56,7 +56,7 @@ def modules(draw: st.DrawFn) -> str:
 
 
 @given(modules())
-def test_what_is_printed_is_read_back(text: str) -> None:
+def test_a_printed_module_reads_back(text: str) -> None:
     """To the same graph, and printed again to the same text."""
     found = parse(text)
     printed = print_module(found)
@@ -74,13 +74,13 @@ def read(text: str) -> Module | None:
 
 @given(st.text() | st.text().map(lambda text: HEAD + text))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """With one kind of error."""
+    """With a single type of error."""
     read(text)
 
 
 @given(st.integers(0, len(TEXT) - 3))
 def test_a_truncated_module_is_refused(end: int) -> None:
-    """Wherever it ends."""
+    """At any position."""
     assert read(TEXT[:end]) is None
 
 

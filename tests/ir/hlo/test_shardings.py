@@ -61,22 +61,22 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), SPELLINGS.items(), ids=SPELLINGS)
-def test_a_sharding_has_one_meaning(text: str, expected: Sharding) -> None:
-    """Whatever release spelled it; and what is printed is read back."""
+def test_equal_shardings_are_equal_in_every_spelling(text: str, expected: Sharding) -> None:
+    """Each spelling of a release, and the printed one."""
     found, group = read_sharding(text)
     assert (found, group) == (expected, ())
     assert read_sharding(spelled_sharding(found)) == (found, ())
 
 
-def test_axes_without_a_word_are_the_replicated_ones() -> None:
-    """Parts of axes too; what is left over of all axes makes one last dimension."""
+def test_axes_that_are_not_named_are_replicated() -> None:
+    """Parts of axes, too; all remaining axes make one last dimension."""
     text = "{mesh['a'=2,'b'=4,'d'=8], [{'a'}, {}], replicated={'b'}, manual={'d':(4)2}}"
     found, _ = read_sharding(text)
     assert found.tiles == (2, 1, 2, 16)
     assert found.subgroups == ("manual", "replicated")
 
 
-def test_shard_groups_stand_apart() -> None:
+def test_shard_groups_are_returned_separately() -> None:
     """`shard_as` and `shard_like` tie shardings to one another, before compilation."""
     assert read_sharding("{manual shard_as 1}") == (Sharding("manual"), ("as 1",))
     _, groups = read_sharding("{{replicated}, {replicated shard_like 2}}")
@@ -100,7 +100,7 @@ def test_shard_groups_stand_apart() -> None:
         "{{replicated}, manual}",
     ],
 )
-def test_what_is_no_sharding_is_refused(text: str) -> None:
+def test_a_malformed_sharding_is_refused(text: str) -> None:
     """None is guessed."""
     with pytest.raises(HloTextError):
         read_sharding(text)
@@ -126,10 +126,10 @@ def test_what_is_no_sharding_is_refused(text: str) -> None:
         ("mesh['a'=8] {'a':(1)2,'a':(4)2}", ((0, 1, 4, 5), (2, 3, 6, 7))),
     ],
 )
-def test_groups_are_device_lists_however_spelled(
+def test_device_groups_are_lists_in_every_spelling(
     text: str, expected: tuple[tuple[int, ...], ...]
 ) -> None:
-    """Lists, iota and axes of a mesh; `a:(2)2` is the part of size 2 after one of size 2."""
+    """Lists, iota and axes of a mesh; `a:(2)2` is the part of size 2 after a part of size 2."""
     assert read_device_groups(text) == expected
 
 
@@ -152,12 +152,12 @@ def test_groups_are_device_lists_however_spelled(
         "every one",
     ],
 )
-def test_what_are_no_groups_is_refused(text: str) -> None:
-    """Rather than read as no groups, which would mean all devices."""
+def test_malformed_device_groups_are_refused(text: str) -> None:
+    """Read as no groups they would mean all devices."""
     with pytest.raises(HloTextError):
         read_device_groups(text)
 
 
-def test_transposed_is_row_major() -> None:
-    """As numpy has it."""
+def test_transpose_is_row_major() -> None:
+    """As in NumPy."""
     assert transpose(tuple(range(6)), (2, 3), (1, 0)) == (0, 3, 1, 4, 2, 5)

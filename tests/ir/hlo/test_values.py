@@ -34,13 +34,13 @@ from tests.ir.hlo.spelling import spelled_literal, spelled_type
     ],
 )
 def test_a_type_is_read_and_spelled(text: str, expected: object) -> None:
-    """The memory space stands apart from the layout."""
+    """The memory space is separate from the layout."""
     found = HloTypes()[text]
     assert found == expected
     assert HloTypes()[spelled_type(found)] == expected
 
 
-def test_comments_and_the_default_space_say_nothing() -> None:
+def test_comments_and_the_default_space_are_dropped() -> None:
     """`/*index=5*/` marks every fifth part of a tuple; `S(0)` is the default."""
     types = HloTypes()
     assert types["(f32[], /*index=5*/f32[2]{0:S(0)})"] == types["(f32[],f32[2]{0})"]
@@ -67,8 +67,8 @@ def test_equal_types_are_one_object() -> None:
         ("(" * 1000, "(", "tuples nested at most 100 deep"),
     ],
 )
-def test_what_is_no_type_is_named(text: str, got: str, expected: str) -> None:
-    """With what was found in its place."""
+def test_an_error_names_the_malformed_type(text: str, got: str, expected: str) -> None:
+    """With the text found in its place."""
     with pytest.raises(HloTextError) as caught:
         HloTypes()[text]
     assert (caught.value.got, caught.value.expected) == (got, expected)
@@ -104,14 +104,14 @@ F32, S32, PRED, C64 = Tensor("f32"), Tensor("s32"), Tensor("pred"), Tensor("c64"
         ("()", (), ()),
     ],
 )
-def test_a_value_has_one_text(text: str, type_: Type, expected: Attribute) -> None:
-    """Equal values are equal texts, and what is printed is read back."""
+def test_equal_values_have_equal_texts(text: str, type_: Type, expected: Attribute) -> None:
+    """And the printed text reads back."""
     assert read_literal(text, type_) == expected
     assert read_literal(spelled_literal(expected), type_) == expected
 
 
-def test_a_long_array_is_kept_as_a_digest() -> None:
-    """It is the same with other spaces, and can be printed and read back."""
+def test_a_long_array_becomes_a_digest() -> None:
+    """Blanks do not change it, and it can be printed and read back."""
     count = LONGEST + 1
     type_ = Tensor("s32", (count,))
     numbers = [str(n) for n in range(count)]
@@ -122,22 +122,22 @@ def test_a_long_array_is_kept_as_a_digest() -> None:
     assert read_literal(spelled_literal(value), type_) == value
 
 
-def test_long_complex_arrays_are_counted_too() -> None:
-    """Each element has a comma of its own."""
+def test_elements_of_long_complex_arrays_are_counted() -> None:
+    """The parts of each element are separated by a comma, too."""
     value = read_literal(f"{{{', '.join(['(1, 2)'] * 2000)}}}", Tensor("c64", (2000,)))
     assert str(value).endswith("of 2000 elements")
 
 
-def test_what_the_text_leaves_out_is_counted() -> None:
-    """`as_text()` prints long constants as `{...}`: a change of value is invisible there."""
+def test_elided_constants_are_counted() -> None:
+    """`as_text()` prints long constants as `{...}`, which hides a change of value."""
     found = module("%c = f32[4]{0} constant({...})", "%d = (f32[4]{0}, f32[]) constant(({...}, 1))")
     assert found.entry.instructions[1].attributes == {"value": Opaque("{...}")}
     assert found.entry.instructions[2].attributes == {"value": (Opaque("{...}"), "1.0")}
     assert found.not_understood == {"elided constant": 2}
 
 
-def test_the_value_comes_before_other_attributes() -> None:
-    """Whatever follows in the text."""
+def test_the_value_precedes_other_attributes() -> None:
+    """Independent of the text after it."""
     found = instruction('%c = f32[] constant(1), frontend_attributes={a="b"}')
     assert list(found.attributes) == ["value", "frontend_attributes"]
 
@@ -161,7 +161,7 @@ def test_the_value_comes_before_other_attributes() -> None:
         (f"{{{'<,' * 4999}1}}", Tensor("f32", (5000,))),
     ],
 )
-def test_what_does_not_fit_its_type_is_refused(text: str, type_: Type) -> None:
-    """Number of elements and nesting are those of the shape."""
+def test_a_constant_that_does_not_fit_its_type_is_refused(text: str, type_: Type) -> None:
+    """Number of elements and nesting follow from the shape."""
     with pytest.raises(HloTextError):
         read_literal(text, type_)

@@ -35,7 +35,7 @@ ARRAY, SCALAR = Tensor("f32", (4,)), Tensor("s32")
 
 
 def test_an_equation_is_an_instruction() -> None:
-    """With its type in HLO's spelling, its operands, and where it comes from."""
+    """With its type in HLO's spelling, its operands and its origin."""
     module = module_of(eqn("sin", [0]), out=(1,))
     parameter, sine = module.entry.instructions
     assert (parameter.op, parameter.attributes) == ("parameter", {"index": 0})
@@ -53,10 +53,10 @@ def test_an_equation_is_an_instruction() -> None:
         ((F32, S32), (ARRAY, SCALAR), [(0,), (1,)]),
     ],
 )
-def test_several_results_are_reached_by_their_number(
+def test_several_results_are_read_by_their_number(
     outputs: tuple[int, ...], type_: Any, paths: list[Any]
 ) -> None:
-    """One result is the whole, none is the empty tuple."""
+    """A single result is the instruction itself."""
     module = module_of(eqn("f", [0], outputs), out=tuple(range(1, 1 + len(outputs))))
     made = module.entry.instructions[-1]
     assert made.type == type_
@@ -64,7 +64,7 @@ def test_several_results_are_reached_by_their_number(
 
 
 def test_literals_and_constants_are_instructions() -> None:
-    """A literal is one for each use; both have a value."""
+    """Each use of a literal is an instruction; both have a value."""
     module = module_of(
         eqn("add", [1, [WEAK, 0.5]]), eqn("add", [2, [WEAK, 0.5]]), consts=([F32, "sha256:0"],)
     )
@@ -86,19 +86,19 @@ def test_literals_and_constants_are_instructions() -> None:
     ],
 )
 def test_parameters_are_attributes(name: str, value: Any, expected: Any) -> None:
-    """Lists become tuples, dtypes and avals what HLO says."""
+    """Lists become tuples; dtypes and avals are spelled as in HLO."""
     assert instruction_of("f", **{name: value}).attributes == {name: expected}
 
 
-def test_what_is_not_understood_is_kept_and_counted() -> None:
-    """The worker marks what it could not make plain."""
+def test_an_unknown_parameter_is_kept_and_counted() -> None:
+    """The worker marks parameters that it cannot encode."""
     module = module_of(eqn("f", [0], tree=[1, {"text": "Odd()"}]), eqn("f", [0], tree={"text": ""}))
     assert module.entry.instructions[1].attributes == {"tree": (1, Opaque("Odd()"))}
     assert module.not_understood == Counter({"attribute tree of f": 2})
 
 
-def test_what_avals_say_beyond_their_shape_is_told_by_result() -> None:
-    """Only where one of them says something; a space is part of the type."""
+def test_properties_of_avals_are_attributes_of_results() -> None:
+    """Only if one is not empty; a memory space is part of the type."""
     both = instruction_of("f", (VARYING, WEAK))
     assert both.attributes == {
         "result weak_type": (False, True),
@@ -136,8 +136,8 @@ def test_inner_jaxprs_are_bodies(
     assert len(module.find_reachable()) == 2
 
 
-def test_depth_is_no_limit() -> None:
-    """Jaxprs are listed separately, each once."""
+def test_deeply_nested_jaxprs_are_read() -> None:
+    """The document lists jaxprs separately, each once."""
     depth = 5000
     jaxprs = [jaxpr(eqn("jit", [0], jaxpr={"jaxpr": n + 1}), out=(1,)) for n in range(depth)]
     assert len(parse(document(*jaxprs, INNER)).find_reachable()) == depth + 1
@@ -165,8 +165,8 @@ def test_depth_is_no_limit() -> None:
         (document(jaxpr(eqn("f", [], n={"odd": 1}))), "jaxpr n of f: got {'odd': 1}, expected"),
     ],
 )
-def test_what_is_no_jaxpr_is_an_error(text: str, message: str) -> None:
-    """With the place, what was there, and what was expected."""
+def test_a_malformed_document_is_an_error(text: str, message: str) -> None:
+    """With the place, the text found and the text expected."""
     with pytest.raises(IrSyntaxError) as caught:
         parse(text)
     assert message in str(caught.value)
@@ -183,8 +183,10 @@ PARTS = st.recursive(
 
 
 @given(PARTS, PARTS, PARTS)
-def test_no_document_raises_anything_else(params: Any, inputs: Any, aval: Any) -> None:
-    """Whatever stands where something else should."""
+def test_a_document_of_wrong_types_raises_only_syntax_errors(
+    params: Any, inputs: Any, aval: Any
+) -> None:
+    """For any value in any place."""
     text = document(jaxpr(["f", inputs, [0], {"p": params}, 0]), INNER, avals=[["bool", []], aval])
     for given_ in (text, document(jaxpr(["f", [0], [0], {"p": params}, 0]), INNER)):
         with suppress(IrSyntaxError):
@@ -192,8 +194,8 @@ def test_no_document_raises_anything_else(params: Any, inputs: Any, aval: Any) -
 
 
 @pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)
-def test_every_release_is_understood(file: Path) -> None:
-    """Nothing is opaque in a program of the usual kind, and its lines are known."""
+def test_the_sample_of_every_release_is_understood(file: Path) -> None:
+    """Nothing is opaque in an ordinary program, and its lines are known."""
     module = parse(file.read_text())
     assert module.not_understood == Counter()
     assert {i.origin.file for i in module.entry.instructions} <= {"generate.py", ""}
@@ -218,6 +220,6 @@ def test_every_release_is_understood(file: Path) -> None:
         ("token", "token"),
     ],
 )
-def test_a_dtype_goes_by_its_name_in_hlo(name: str, expected: str) -> None:
-    """A name that HLO does not have is left as it is."""
+def test_dtypes_are_spelled_as_in_hlo(name: str, expected: str) -> None:
+    """A name that HLO lacks is unchanged."""
     assert convert_dtype(name) == expected

@@ -106,15 +106,15 @@ def test_every_attribute_survives(value: Any) -> None:
 
 
 @pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)
-def test_samples_survive_before_and_after_normalising(file: Path) -> None:
-    """Real programs, in the spelling of each release and in the one spelling."""
+def test_samples_read_back_before_and_after_normalising(file: Path) -> None:
+    """Real programs, in the spelling of each release and in the newest."""
     module = parse(file.read_text())
     assert described(parse(dump(module))) == described(module)
     normalise_spelling(module)
     assert fingerprint_of(parse(dump(module))) == fingerprint_of(module)
 
 
-def test_the_text_is_for_people() -> None:
+def test_the_text_of_a_jaxpr_is_readable() -> None:
     """An equation a line, literals where they are used, inner jaxprs below."""
     body = jaxpr(eqn("mul", [0, [WEAK, 2.0]]), out=(1,))
     loop = eqn("while", [0, [S32, 0]], (0, S32), body_jaxpr={"jaxpr": 1}, cond_nconsts=0)
@@ -132,6 +132,6 @@ def test_the_text_is_for_people() -> None:
 
 
 def test_the_text_spells_every_attribute() -> None:
-    """Names bare, other text quoted, what is not understood in angle brackets."""
+    """Names bare, other texts quoted, unknown ones in angle brackets."""
     module = module_of(eqn("f", [0], (), a="sum", b="a b", c=[1, None], d={"text": "Odd()"}))
     assert 'v1: () = f(v0) a=sum b="a b" c=(1, None) d=<Odd()>' in print_module(module)

@@ -43,8 +43,8 @@ def function(kernel: Computation, symbol: str = "main") -> Instruction:
 
 
 @pytest.mark.parametrize("name", bodies())
-def test_every_sample_is_understood(name: str) -> None:
-    """None of its parts is kept as bytes."""
+def test_every_sample_kernel_is_understood(name: str) -> None:
+    """No part is kept as bytes."""
     module = structure(embedded(name))
     assert not module.not_understood
     assert [role for role, _ in call_of(module).bodies] == ["kernel"]
@@ -59,8 +59,8 @@ def test_every_sample_is_understood(name: str) -> None:
         *[(T8 + name, T12 + name) for name in ("plain", "loop", "repeated")],
     ],
 )
-def test_the_same_kernel_is_equal(a: str, b: str) -> None:
-    """Wherever it was written, and whichever release stored it."""
+def test_equal_kernels_are_equal_across_paths_and_releases(a: str, b: str) -> None:
+    """Locations and stored versions differ."""
     assert diff(embedded(a), embedded(b)).equal
 
 
@@ -79,8 +79,8 @@ def test_the_same_kernel_is_equal(a: str, b: str) -> None:
         ("reduced", "largest", ["kernel_kind of vector.multi_reduction"]),
     ],
 )
-def test_a_change_is_reported(a: str, b: str, titles: list[str]) -> None:
-    """In the words of the kernel's own operations."""
+def test_a_change_of_a_kernel_is_reported(a: str, b: str, titles: list[str]) -> None:
+    """By the names of the kernel's operations."""
     found = diff(embedded(M12 + a), embedded(M12 + b))
     assert not found.neutral_equal
     reported = " | ".join(change.title for change in found.changes)
@@ -93,8 +93,8 @@ def test_a_change_of_a_triton_kernel_is_reported() -> None:
     assert [change.title for change in found.changes] == ["value of arith.constant"]
 
 
-def test_operations_are_instructions() -> None:
-    """With their types, and the order in which memory is used."""
+def test_operations_of_a_kernel_are_instructions() -> None:
+    """With their types, and the order of memory accesses."""
     kernel = read_kernel(body(M12 + "plain"), Counter())
     [main] = [inner for _, inner in function(kernel).bodies]
     store = main.instructions[-1]
@@ -104,8 +104,8 @@ def test_operations_are_instructions() -> None:
     assert [p.type.dtype for p in main.parameters[:2]] == ["s32", "memref<f32 vmem>"]  # type: ignore[union-attr]
 
 
-def test_the_function_it_begins_with_has_one_name() -> None:
-    """Releases call it by another."""
+def test_the_entry_of_a_kernel_has_one_name() -> None:
+    """Releases name it differently."""
     symbols = [
         [i.attributes["symbol"] for i in read_kernel(body(v + "plain"), Counter()).instructions]
         for v in (M6, M12)
@@ -114,8 +114,8 @@ def test_the_function_it_begins_with_has_one_name() -> None:
     assert "main" in symbols[0]
 
 
-def test_regions_are_closed() -> None:
-    """A loop's body takes what it uses."""
+def test_regions_of_a_kernel_are_closed() -> None:
+    """The body of a loop takes the values that it uses."""
     kernel = read_kernel(body(M12 + "loop"), Counter())
     [main] = [inner for _, inner in function(kernel).bodies]
     loop = next(i for i in main.instructions if i.op == "scf.for")
@@ -126,29 +126,29 @@ def test_regions_are_closed() -> None:
 
 
 @pytest.mark.parametrize("key", ["debug_locations", "serialization_format", "cost_estimate"])
-def test_notes_in_the_configuration_are_nothing(key: str) -> None:
-    """They say nothing of the kernel."""
+def test_notes_in_the_configuration_are_dropped(key: str) -> None:
+    """They do not describe the kernel."""
     text = bodies()[M12 + "plain"]
     assert diff(mosaic(text), mosaic(text, **{key: "TUzvUg"})).equal
 
 
 @pytest.mark.parametrize("key", ["has_communication", "collective_id", "internal_scratch_in_bytes"])
-def test_settings_in_the_configuration_count(key: str) -> None:
-    """A kernel that communicates is another one."""
+def test_settings_in_the_configuration_are_compared(key: str) -> None:
+    """E.g. a kernel that communicates is a different one."""
     text = bodies()[M12 + "plain"]
     assert not diff(mosaic(text), mosaic(text, **{key: 7})).neutral_equal
 
 
-def test_settings_of_triton_count() -> None:
-    """The number of warps is the user's."""
+def test_settings_of_triton_are_compared() -> None:
+    """The user chooses the number of warps."""
     data = body(T12 + "plain")
     other = triton(data, "num_stages = 3 : i32, num_warps = 8 : i32")
     assert not diff(triton(data), other).neutral_equal
 
 
 @pytest.mark.parametrize("name", [M12 + "condition", M12 + "repeated", T12 + "loop"])
-def test_the_text_of_a_kernel_is_read_again(name: str) -> None:
-    """And normalising it twice is normalising it once."""
+def test_the_text_of_a_kernel_reads_back(name: str) -> None:
+    """And normalising it twice changes nothing."""
     module = structure(embedded(name))
     once = to_canonical(module)
     again = loads(dumps(module))
@@ -165,12 +165,12 @@ def test_the_text_of_a_kernel_is_read_again(name: str) -> None:
         ("tt.load", "tt.load"),
     ],
 )
-def test_operations_have_their_usual_names(op: str, name: str) -> None:
-    """Except functions, which are not the module's."""
+def test_operations_have_canonical_names(op: str, name: str) -> None:
+    """Functions of a kernel are distinct from those of the module."""
     assert get_canonical_op(op) == name
 
 
-def test_affine_maps_are_spelled_as_mlir_does() -> None:
+def test_affine_maps_are_spelled_as_in_mlir() -> None:
     """Earlier releases store the spelling."""
     # Two dimensions, general: one symbol, two results, d1 * 8 + s0 and d0 mod 3.
     numbers = [2 << 2 | 3, 1, 2, 3, 4, 0, 1, 2, 16, 1, 0, 5, 0, 0, 2, 6]
@@ -179,14 +179,14 @@ def test_affine_maps_are_spelled_as_mlir_does() -> None:
     assert read_affine_map(Cursor(b"\x11")) == "affine_map<(d0, d1) -> (d0, d1)>"
 
 
-def test_a_map_larger_than_any_is_not_read() -> None:
+def test_a_huge_affine_map_is_refused() -> None:
     """A few bytes must not become a long text."""
     with pytest.raises(BytecodeError, match="dimensions"):
         read_affine_map(Cursor(b"\x00" + b"\xf0" * 8))
 
 
-def test_stablehlo_embeds_kernels_too() -> None:
-    """There the configuration is a text within the text."""
+def test_kernels_in_stablehlo_are_read() -> None:
+    """The configuration is a quoted text."""
     inner = f"{{\\22body\\22: \\22{bodies()[M12 + 'plain']}\\22}}"
     config = f"{{\\22custom_call_config\\22: {inner}}}"
     text = (
@@ -202,8 +202,8 @@ def test_stablehlo_embeds_kernels_too() -> None:
     assert not found.not_understood
 
 
-def test_what_is_done_in_regions_is_done_in_order() -> None:
-    """Whatever the operation around it; what is pure there has no place in the order."""
+def test_effects_in_regions_are_ordered() -> None:
+    """In the region of any operation; pure operations have no place in the order."""
     space = Tensor("memref<f32>", (8,))
     memory = Instruction("p", "parameter", space, attributes={"index": 0})
     inner = Computation("region", [Instruction("s", "vector.store", (), (memory,), ((),))])
@@ -222,23 +222,23 @@ def test_what_is_done_in_regions_is_done_in_order() -> None:
 # What is not understood
 
 
-def test_a_kernel_that_is_cut_off_is_counted() -> None:
-    """And kept as what its bytes are."""
+def test_a_truncated_kernel_is_counted_as_not_understood() -> None:
+    """And kept as a digest of its bytes."""
     data = body(M12 + "plain")[:-9]
     module = structure(mosaic(base64.b64encode(data).decode()))
     assert module.not_understood == {"kernel of tpu_custom_call": 1}
     assert isinstance(call_of(module).attributes["kernel"], Opaque)
 
 
-def test_another_version_is_counted() -> None:
-    """It may store things otherwise."""
+def test_an_unknown_bytecode_version_is_counted_as_not_understood() -> None:
+    """Its encodings may differ."""
     data = bytearray(body(M12 + "plain"))
     data[4] = 2 * 7 + 1
     assert structure(mosaic(base64.b64encode(data).decode())).not_understood
 
 
-def test_what_is_not_read_differs_from_what_is() -> None:
-    """Two kernels that are not understood are equal only if their bytes are."""
+def test_unreadable_kernels_are_equal_only_if_their_bytes_are() -> None:
+    """Their digests are compared."""
     cut = [base64.b64encode(body(M12 + n)[:-9]).decode() for n in ("plain", "scale")]
     assert diff(mosaic(cut[0]), mosaic(cut[0])).equal
     assert not diff(mosaic(cut[0]), mosaic(cut[1])).neutral_equal
@@ -246,8 +246,8 @@ def test_what_is_not_read_differs_from_what_is() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(bodies())), st.data())
-def test_odd_bytes_never_raise_anything_else(name: str, data: st.DataObject) -> None:
-    """Nor is there anything in them that cannot be hashed."""
+def test_mutated_bytecode_raises_only_its_own_error(name: str, data: st.DataObject) -> None:
+    """And yields only hashable attributes."""
     raw = bytearray(body(name))
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -262,8 +262,8 @@ def test_odd_bytes_never_raise_anything_else(name: str, data: st.DataObject) -> 
 @pytest.mark.parametrize(
     ("deep", "message"), [(190, "a module"), (100_000, "nested at most 200 deep")]
 )
-def test_regions_nest_only_so_deep(deep: int, message: str) -> None:
-    """However deep bytes say they do; what is allowed is read to its end."""
+def test_nested_regions_have_a_limit(deep: int, message: str) -> None:
+    """Depth up to the limit is read completely."""
     # A block of one operation, which has nothing but a region of one block without values.
     code = bytes([5, 1, 16, 1, 5, 3, 1]) * deep + bytes([1])
     container = Container(True, operations=[("scf.if", True)], code=code)
@@ -272,8 +272,8 @@ def test_regions_nest_only_so_deep(deep: int, message: str) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_configuration(raw: bytes) -> None:
-    """Whatever follows the mark of bytecode."""
+def test_random_bytes_after_the_magic_number_are_counted(raw: bytes) -> None:
+    """No other error is raised."""
     text = base64.b64encode(b"ML\xefR" + raw).decode()
     assert structure(mosaic(text)).not_understood
 
@@ -288,14 +288,14 @@ def test_any_bytes_are_a_configuration(raw: bytes) -> None:
         (b"\x80" + b"\xff" * 7, (1 << 56) - 1),
     ],
 )
-def test_numbers(raw: bytes, number: int) -> None:
-    """The first byte says how many follow."""
+def test_varints_are_decoded(raw: bytes, number: int) -> None:
+    """The first byte implies the number of further bytes."""
     cursor = Cursor(raw)
     assert cursor.read_varint() == number
     assert cursor.remaining == 0
 
 
 @pytest.mark.parametrize(("raw", "number"), [(b"\x01", 0), (b"\x03", -1), (b"\x05", 1)])
-def test_signed_numbers(raw: bytes, number: int) -> None:
+def test_signed_varints_are_decoded(raw: bytes, number: int) -> None:
     """The lowest bit is the sign."""
     assert Cursor(raw).read_signed() == number

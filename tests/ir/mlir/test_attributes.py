@@ -58,14 +58,14 @@ from .same import attribute, attributes, operation, text
     ],
 )
 def test_an_attribute_is_a_plain_value(spelled: str, expected: object) -> None:
-    """Types of numbers say nothing; dictionaries are pairs in order of their names."""
+    """Types of numbers are dropped; dictionaries are pairs sorted by name."""
     found = attribute(spelled)
     assert found == expected
     assert type(found) is type(expected)
 
 
 def test_properties_and_discardable_attributes_are_one_dictionary() -> None:
-    """The latter keep their names, also quoted ones."""
+    """Discardable ones keep their names, also quoted names."""
     line = '"a.b"() <{one = 1 : i64, flag}> {a.two = 2 : i64, "a b" = 3 : i64} : () -> ()'
     assert operation(line).attributes == {"one": 1, "flag": True, "a.two": 2, "a b": 3}
 
@@ -82,24 +82,24 @@ def test_properties_and_discardable_attributes_are_one_dictionary() -> None:
         ('loc("here")', "loc"),
     ],
 )
-def test_what_is_not_understood_is_kept_and_counted(spelled: str, named: str) -> None:
-    """For each operation, also when its text was met before."""
+def test_an_unknown_attribute_is_kept_and_counted_in_mlir(spelled: str, named: str) -> None:
+    """For each operation, also when its text is cached."""
     line = f'"a.b"() <{{key = {spelled}}}> : () -> ()'
     module = parse(text(line, line))
     assert [one.attributes for one in module.walk()][1:] == [{"key": Opaque(spelled)}] * 2
     assert module.not_understood == {f"attribute {named} of a.b": 2}
 
 
-def test_what_regions_hold_counts_for_itself() -> None:
-    """Not the attributes of the operation around it, though they come first."""
+def test_unknown_attributes_in_regions_are_counted_by_their_operation() -> None:
+    """Not by the operation around them."""
     module = parse(
         text('"a.b"() <{key = #foo.bar<1>}> ({', '  "a.c"() : () -> ()', "}) : () -> ()")
     )
     assert module.not_understood == {"attribute #foo.bar of a.b": 1}
 
 
-def test_aliases_stand_for_what_they_say() -> None:
-    """They are defined before the module, or after it."""
+def test_attribute_aliases_are_resolved() -> None:
+    """They are defined before or after the module."""
     body = text('"a.b"() <{key = #map, of = !t}> : () -> ()')
     module = parse(f"#map = [1, 2]\n{body}!t = tensor<2xi32>\n")
     assert module.entry.instructions[-1].attributes == {"key": (1, 2), "of": Tensor("s32", (2,))}
@@ -124,7 +124,7 @@ def test_aliases_stand_for_what_they_say() -> None:
         ("#a.b<" * 5000, "}"),
     ],
 )
-def test_what_is_no_attribute_is_refused(spelled: str, got: str) -> None:
+def test_a_malformed_mlir_attribute_is_refused(spelled: str, got: str) -> None:
     """The message names line and token."""
     with pytest.raises(IrSyntaxError, match=r"^stablehlo line \d+: got ") as raised:
         attributes(spelled)

@@ -41,15 +41,15 @@ def gspmd(spelled: str) -> object:
         ('<@mesh, [{"x"}], replicated={"y"}>', "{devices=[2,2]<=[4] last_tile_dim_replicate}"),
     ],
 )
-def test_axes_and_device_lists_mean_the_same(spelled: str, same: str) -> None:
-    """In a replicated group the order of devices says nothing."""
+def test_axes_and_device_lists_are_equal_shardings(spelled: str, same: str) -> None:
+    """In a replicated group the order of devices has no meaning."""
     found = attribute(f"#sdy.sharding{spelled}")
     assert isinstance(found, Sharding)
     assert found == gspmd(same)
 
 
-def test_open_dimensions_priorities_and_kept_axes_are_noted_beside() -> None:
-    """They tell Shardy what it may do, not who holds what."""
+def test_notes_of_shardy_are_separate_attributes() -> None:
+    """Open dimensions, priorities and replicated axes guide propagation only."""
     found = attributes('#sdy.sharding<@mesh, [{"x", ?}p1, {?}], replicated={"y":(1)2}>')
     assert found == {
         "key": gspmd("{devices=[2,1,2]<=[4] last_tile_dim_replicate}"),
@@ -60,14 +60,14 @@ def test_open_dimensions_priorities_and_kept_axes_are_noted_beside() -> None:
 
 
 def test_shardings_of_several_values_are_a_tuple() -> None:
-    """With the notes on each."""
+    """With the notes of each."""
     found = attributes('#sdy.sharding_per_value<[<@mesh, [{"x"}, {?}]>, <@mesh, []>]>')
     halves = gspmd("{devices=[2,1,2]<=[4] last_tile_dim_replicate}")
     assert found == {"key": (halves, REPLICATED), "key open": ((1,), ())}
 
 
-def test_what_gspmd_does_not_say_is_left_as_text() -> None:
-    """It may be what a later release says."""
+def test_an_unknown_gspmd_sharding_stays_a_text() -> None:
+    """A later release may write it."""
     assert gspmd("{nobody knows}") == "{nobody knows}"
     assert attribute('"{replicated}"') == "{replicated}"
 
@@ -100,8 +100,8 @@ MESH = (
         ("@mesh", "", ((0,), (1,), (2,), (3,))),
     ],
 )
-def test_groups_by_axes_are_device_lists(mesh: str, axes: str, expected: object) -> None:
-    """As those that other releases spell out."""
+def test_groups_by_axes_become_device_lists(mesh: str, axes: str, expected: object) -> None:
+    """As other releases print them."""
     spelled = f"#stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axes}]>"
     assert attribute(spelled) == expected
 
@@ -134,6 +134,6 @@ def test_an_undefined_mesh_is_refused(spelled: str) -> None:
         "#stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = 3>, axes = []>",
     ],
 )
-def test_what_makes_no_sense_is_kept_and_counted(spelled: str) -> None:
-    """Never read as something else."""
+def test_a_malformed_dialect_attribute_is_kept_and_counted(spelled: str) -> None:
+    """It is never read as something else."""
     assert attribute(spelled) == Opaque(spelled)

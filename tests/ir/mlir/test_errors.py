@@ -33,8 +33,8 @@ BARE = '"builtin.module"() ({\n}) : () -> ()\n'
         ('"builtin.module"() : () -> ()', "0 public functions"),
     ],
 )
-def test_a_text_that_is_no_module(whole: str, message: str) -> None:
-    """The message says what it looks like, and how to get the right one."""
+def test_a_text_that_is_no_module_is_refused(whole: str, message: str) -> None:
+    """The message names the language of the text, and how to get the right one."""
     with pytest.raises(IrSyntaxError) as raised:
         parse(whole)
     assert str(raised.value).startswith("stablehlo line ")
@@ -69,8 +69,8 @@ def test_a_text_that_is_no_module(whole: str, message: str) -> None:
         ('"a.b', "got '\"'"),
     ],
 )
-def test_a_line_that_is_no_operation(line: str, message: str) -> None:
-    """The message names its line, or the place where what is missing should be."""
+def test_a_line_that_is_no_operation_is_refused(line: str, message: str) -> None:
+    """The message names its line, or the line of the missing text."""
     with pytest.raises(IrSyntaxError) as raised:
         parse(text(line))
     assert str(raised.value).startswith(("stablehlo line 9: ", "stablehlo line 10: "))
@@ -87,7 +87,7 @@ def test_a_line_that_is_no_operation(line: str, message: str) -> None:
         ('#sdy.mesh<["a"=8]>', "3", "expected a mesh before it"),
     ],
 )
-def test_a_module_that_does_not_fit_together(old: str, new: str, message: str) -> None:
+def test_an_inconsistent_module_is_refused(old: str, new: str, message: str) -> None:
     """Names and numbers of arguments."""
     with pytest.raises(IrSyntaxError, match=message):
         parse(text().replace(old, new))
@@ -98,8 +98,8 @@ def nested(depth: int) -> str:
     return text(*['"a.b"() ({'] * depth, *["}) : () -> ()"] * depth)
 
 
-def test_regions_may_nest_deep_but_not_for_ever() -> None:
-    """No limit of Python's shows."""
+def test_deep_regions_are_read_up_to_a_limit() -> None:
+    """Without reaching the limit of Python."""
     module = parse(nested(200))
     assert len(module.find_reachable()) == 201
     with pytest.raises(IrSyntaxError, match="regions nested at most 500 deep"):
@@ -124,8 +124,8 @@ def test_regions_may_nest_deep_but_not_for_ever() -> None:
     ],
     ids=lambda long: long[:20],
 )
-def test_long_nonsense_takes_no_long_time(long: str) -> None:
-    """Time grows with the text, whatever it is."""
+def test_long_malformed_texts_take_linear_time(long: str) -> None:
+    """No pattern backtracks."""
     begin = time.process_time()
     with contextlib.suppress(IrSyntaxError):
         parse(text(long))

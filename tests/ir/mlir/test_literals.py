@@ -55,14 +55,14 @@ def blob(values: ArrayLike, kind: str = "<f4") -> str:
         ('dense<"0x0000803F"> : tensor<500xf32>', "1.0"),
     ],
 )
-def test_a_constant_has_one_text(spelled: str, expected: str) -> None:
-    """Lists, splats, bytes; -0 is not 0; a NaN other than the usual one shows its bits."""
+def test_equal_constants_have_equal_texts(spelled: str, expected: str) -> None:
+    """Lists, splats, bytes; -0 is not 0; a NaN other than the default shows its bits."""
     assert constant(spelled) == expected
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "int8", "uint32"])
-def test_long_constants_are_a_hash_of_their_bytes(kind: str) -> None:
-    """The same one for a list and for bytes."""
+def test_long_constants_become_a_hash_of_their_bytes(kind: str) -> None:
+    """The same for a list and for bytes."""
     spelled = {"float32": "f32", "float64": "f64", "int8": "i8", "uint32": "ui32"}[kind]
     values = (np.arange(1500) % 100).astype(kind)
     listed = constant(f"dense<{values.tolist()}> : tensor<1500x{spelled}>")
@@ -71,8 +71,8 @@ def test_long_constants_are_a_hash_of_their_bytes(kind: str) -> None:
     assert str(listed).endswith(" of 1500 elements")
 
 
-def test_a_hash_tells_constants_apart() -> None:
-    """One element is enough."""
+def test_the_hash_of_a_constant_depends_on_every_element() -> None:
+    """A single element changes it."""
     values = np.arange(2000, dtype=np.float32)
     one = constant(f"dense<{blob(values)}> : tensor<2000xf32>")
     values[1999] = -1
@@ -80,7 +80,7 @@ def test_a_hash_tells_constants_apart() -> None:
 
 
 @given(st.floats(width=32))
-def test_a_float_reads_the_same_however_it_is_spelled(value: float) -> None:
+def test_a_float_reads_the_same_in_every_spelling(value: float) -> None:
     """Nine digits, the shortest digits, or its bits."""
     bits = struct.unpack("<I", struct.pack("<f", value))[0]
     expected = constant(f"dense<0x{bits:08X}> : tensor<f32>")
@@ -90,16 +90,16 @@ def test_a_float_reads_the_same_however_it_is_spelled(value: float) -> None:
 
 
 @given(st.integers(0, 0xFFFF))
-def test_every_bfloat16_is_itself(bits: int) -> None:
-    """What is read from its text is what was written."""
+def test_every_bfloat16_round_trips(bits: int) -> None:
+    """Its text reads back to the same bits."""
     spelled = str(constant(f"dense<0x{bits:04X}> : tensor<bf16>"))
     if "(" not in spelled:
         again = np.array([float(spelled)], ml_dtypes.bfloat16).view(np.uint16)[0]
         assert again == bits
 
 
-def test_integers_elsewhere_are_tuples() -> None:
-    """An old and a new spelling of the same list, and one in bytes."""
+def test_integer_attributes_are_tuples() -> None:
+    """The old and the new spelling of a list, and bytes."""
     assert attribute("dense<[0, 1]> : tensor<2xi64>") == attribute("array<i64: 0, 1>") == (0, 1)
     assert attribute("dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>") == ((0, 1), (2, 3))
     assert attribute("dense<0> : tensor<1x2xi64>") == ((0, 0),)
@@ -109,8 +109,8 @@ def test_integers_elsewhere_are_tuples() -> None:
     assert attribute("dense<7> : tensor<i64>") == 7
 
 
-def test_elements_of_unknown_types_are_kept() -> None:
-    """And of resources, whose content is elsewhere."""
+def test_elements_of_unknown_types_are_kept_as_text() -> None:
+    """Also references to resources."""
     for spelled in ('dense<["a>", "b"]> : tensor<2x!t.s>', "dense_resource<blob> : tensor<2xf32>"):
         assert constant(spelled) == Opaque(spelled)
 
@@ -133,14 +133,14 @@ def test_elements_of_unknown_types_are_kept() -> None:
         ('dense<"0x0000"> : tensor<20xi1>', "20 truth values"),
     ],
 )
-def test_what_is_no_constant_of_its_type_is_refused(spelled: str, expected: str) -> None:
-    """The message says what was expected."""
+def test_a_constant_of_another_type_is_refused(spelled: str, expected: str) -> None:
+    """The message names the expected text."""
     with pytest.raises(IrSyntaxError, match=expected):
         constant(spelled)
 
 
-def test_lists_that_would_fill_the_memory_are_refused() -> None:
-    """Constants are not spread out, integers of attributes are."""
+def test_huge_integer_lists_are_refused() -> None:
+    """Constants are not expanded, integers of attributes are."""
     with pytest.raises(IrSyntaxError, match="at most"):
         attribute("dense<0> : tensor<1000000000xi64>")
     with pytest.raises(IrSyntaxError, match="at most"):

@@ -45,8 +45,8 @@ def origin(location: str) -> Origin:
         ('fused<"why">["g"(#loc1)]', Origin("g", "/src/a.py", 3)),
     ],
 )
-def test_name_stack_and_innermost_frame(location: str, expected: Origin) -> None:
-    """The outermost name that is no kind of primitive; the file is the user's."""
+def test_a_location_yields_name_stack_and_innermost_frame(location: str, expected: Origin) -> None:
+    """The outermost name that is no kind of primitive; the file of the user."""
     assert origin(location) == expected
 
 
@@ -58,8 +58,8 @@ def test_equal_origins_are_one_object() -> None:
     assert origins[0] is origins[1] is origins[2]
 
 
-def test_long_chains_are_no_problem() -> None:
-    """Each frame of a deep stack refers to the one before."""
+def test_long_chains_of_locations_are_read() -> None:
+    """Each frame of a deep stack refers to the previous one."""
     chain = "".join(f"#loc{n + 1} = loc(callsite(#loc{n} at #loc0))\n" for n in range(5000))
     table = f'#loc0 = loc("/src/a.py":1:1)\n{chain}'
     module = parse(text('"a.b"() : () -> () loc(#loc5000)') + table)
@@ -77,15 +77,15 @@ def test_long_chains_are_no_problem() -> None:
         ('"a"(' * 5000, "'\"a\"'"),
     ],
 )
-def test_what_is_no_location_is_refused(location: str, got: str) -> None:
+def test_a_malformed_location_is_refused(location: str, got: str) -> None:
     """The message names the token."""
     with pytest.raises(IrSyntaxError, match="got ") as raised:
         origin(location)
     assert f"got {got}" in str(raised.value)
 
 
-def test_a_location_that_leads_to_itself_is_refused() -> None:
-    """Also by a detour."""
+def test_a_cyclic_location_is_refused() -> None:
+    """Also an indirect cycle."""
     table = '#loc1 = loc("a"(#loc2))\n#loc2 = loc("b"(#loc1))\n'
     with pytest.raises(IrSyntaxError, match="leads to itself"):
         parse(text('"a.b"() : () -> () loc(#loc1)') + table)

@@ -24,8 +24,8 @@ LOOP = """\
 %r = "stablehlo.negate"(%w#1) : (tensor<4xf32>) -> tensor<4xf32>"""
 
 
-def test_operands_are_the_instructions_that_make_them() -> None:
-    """With the path into the result of several."""
+def test_operands_are_producers_with_paths() -> None:
+    """The path leads into the result of several."""
     negate = operation(LOOP)
     (loop,) = negate.operands
     assert (negate.name, negate.op, negate.type) == ("r", "stablehlo.negate", VECTOR)
@@ -36,7 +36,7 @@ def test_operands_are_the_instructions_that_make_them() -> None:
 
 
 def test_regions_are_computations_with_a_role() -> None:
-    """Their arguments are parameters, their terminator is what they return."""
+    """Their arguments are parameters, the operands of their terminator are results."""
     (loop,) = operation(LOOP).operands
     (_, condition), (_, body) = loop.bodies
     assert [role for role, _ in loop.bodies] == ["condition", "body"]
@@ -67,8 +67,8 @@ def test_a_region_sees_the_values_around_it() -> None:
         ("new.op", ["region 0", "region 1"]),
     ],
 )
-def test_roles_are_those_of_hlo(op: str, roles: list[str]) -> None:
-    """Where the operation is known; else regions have numbers."""
+def test_known_regions_have_the_roles_of_hlo(op: str, roles: list[str]) -> None:
+    """Other regions have numbers."""
     regions = ", ".join(['{\n  "a.yield"() : () -> ()\n}'] * len(roles))
     one = operation(f'"{op}"() ({regions}) : () -> ()')
     assert [role for role, _ in one.bodies] == roles
@@ -102,8 +102,8 @@ FUNCTIONS = """\
 """
 
 
-def test_functions_are_computations_and_calls_lead_to_them() -> None:
-    """In the order of the text, also to one that comes later."""
+def test_calls_link_to_functions() -> None:
+    """In the order of the text, also to a later one."""
     module = parse(FUNCTIONS)
     _, _, call, custom, composite = module.entry.instructions
     assert (module.kind, module.name, module.entry.name) == ("stablehlo", "jit_f", "main")
@@ -115,8 +115,8 @@ def test_functions_are_computations_and_calls_lead_to_them() -> None:
     assert composite.attributes == {"name": "n"}
 
 
-def test_attributes_of_arguments_are_those_of_parameters() -> None:
-    """Those of results are the function's."""
+def test_attributes_of_arguments_move_to_parameters() -> None:
+    """Those of results stay with the function."""
     module = parse(FUNCTIONS)
     first, second = module.entry.parameters
     replicated = Sharding("replicated")
@@ -132,8 +132,8 @@ def test_attributes_of_arguments_are_those_of_parameters() -> None:
     }
 
 
-def test_what_else_a_module_holds_is_an_attribute() -> None:
-    """A function without a body has its type as one."""
+def test_other_operations_of_a_module_become_attributes() -> None:
+    """A function without a body has its type as an attribute."""
     module = parse(FUNCTIONS)
     assert module.attributes == {"mhlo.num_partitions": 4, "ml.global @x": (("value", 3),)}
     assert module.computations["h"].attributes == {
@@ -145,8 +145,8 @@ def test_what_else_a_module_holds_is_an_attribute() -> None:
     )
 
 
-def test_lines_and_spaces_do_not_matter() -> None:
-    """An operation may go over lines, or stand on one with others; comments are none."""
+def test_lines_spaces_and_comments_are_ignored() -> None:
+    """An operation may span lines or share one with others."""
     one = text(
         '%a = "a.b"(%x) <{k = 1}> : (tensor<4xf32>) -> tensor<4xf32> // so', '"a.c"() : () -> ()'
     )
@@ -163,7 +163,7 @@ def test_instructions_know_their_line() -> None:
 
 
 def test_a_tuple_is_one_result() -> None:
-    """It is used whole; several results are used each by itself."""
+    """It is used as a whole; several results are used separately."""
     get = operation(
         '%t = "stablehlo.tuple"(%x) : (tensor<4xf32>) -> tuple<tensor<4xf32>>',
         '%g = "stablehlo.get_tuple_element"(%t) <{index = 0 : i32}> : '
@@ -173,8 +173,8 @@ def test_a_tuple_is_one_result() -> None:
     assert get.paths == ((),)
 
 
-def test_the_first_of_several_results_may_go_without_its_number() -> None:
-    """And a single one may have it."""
+def test_the_number_of_a_first_result_is_optional() -> None:
+    """And a single result may have one."""
     add = operation(
         '%p:2 = "a.b"() : () -> (tensor<f32>, tensor<f32>)',
         '%q = "a.b"() : () -> tensor<f32>',
@@ -184,13 +184,13 @@ def test_the_first_of_several_results_may_go_without_its_number() -> None:
 
 
 def test_the_only_public_function_is_the_entry() -> None:
-    """If none is called `main`."""
+    """If no function is called `main`."""
     assert parse(text().replace('"main"', '"f"')).entry.name == "f"
     with pytest.raises(IrSyntaxError, match="got '0 public functions', expected 'main'"):
         parse(text().replace('"main"', '"f"').replace('"public"', '"private"'))
 
 
-def test_resources_at_the_end_are_passed_over() -> None:
-    """What refers to them is kept as text."""
+def test_resources_at_the_end_are_skipped() -> None:
+    """References to them are kept as text."""
     resources = '\n{-#\n  dialect_resources: {\n    builtin: {a: "0x04"}\n  }\n#-}\n'
     assert parse(text() + resources).name == "m"

@@ -37,8 +37,8 @@ def again(module: Module) -> Module:
         text('"a.b"() {s = #sdy.sharding_per_value<[<@odd, [{"x", ?}p1, {}]>]>} : () -> ()'),
     ],
 )
-def test_it_reads_back_the_same(whole: str) -> None:
-    """In all but locations and lines."""
+def test_a_printed_mlir_module_reads_back(whole: str) -> None:
+    """Except locations and lines."""
     module = parse(whole)
     assert plain(again(module)) == plain(module)
 
@@ -55,7 +55,7 @@ def test_it_reads_back_the_same(whole: str) -> None:
         "dense<0.1> : tensor<f8E5M2>",
     ],
 )
-def test_constants_read_back_the_same(spelled: str) -> None:
+def test_printed_constants_read_back(spelled: str) -> None:
     """Also those of which only a hash is left."""
     of = spelled.rpartition(" : ")[2]
     line = f'%c = "stablehlo.constant"() <{{value = {spelled}}}> : () -> {of}'
@@ -71,8 +71,8 @@ def test_real_modules_are_understood_and_read_back_the_same(sample: Path) -> Non
     assert plain(again(module)) == plain(module)
 
 
-def test_names_that_are_taken_or_odd_get_new_ones() -> None:
-    """A pass may have renamed, or copied."""
+def test_taken_or_invalid_names_are_replaced() -> None:
+    """A pass may have renamed or copied instructions."""
     module = parse(text('%a = "a.b"() : () -> f32', '%b = "a.b"() : () -> f32'))
     _, a, b = module.entry.instructions
     a.name, b.name = "x", "no name"
@@ -80,7 +80,7 @@ def test_names_that_are_taken_or_odd_get_new_ones() -> None:
     assert names == ["x", "x.1", "value"]
 
 
-def test_an_element_of_a_nested_tuple_cannot_be_said() -> None:
+def test_an_element_of_a_nested_tuple_cannot_be_printed() -> None:
     """MLIR has operations for that."""
     module = parse(text('%a:2 = "a.b"() : () -> (f32, tuple<f32>)'))
     made = module.entry.instructions[-1]
@@ -133,6 +133,6 @@ def modules(draw: st.DrawFn) -> Module:
 
 
 @given(modules())
-def test_any_module_reads_back_the_same(module: Module) -> None:
-    """Whatever its operations take, give and say."""
+def test_any_printed_module_reads_back(module: Module) -> None:
+    """With any operations, types and attributes."""
     assert plain(again(module)) == plain(module)

@@ -39,15 +39,15 @@ def reads_or_refuses(whole: str) -> None:
 
 
 @given(st.text())
-def test_any_text(whole: str) -> None:
-    """Also with what begins as a module."""
+def test_any_text_is_read_or_refused_by_mlir(whole: str) -> None:
+    """Also after the beginning of a module."""
     reads_or_refuses(whole)
     reads_or_refuses('"builtin.module"() ({' + whole)
 
 
 @given(st.sampled_from([WHOLE, FUNCTIONS]), st.data())
-def test_a_module_cut_off(whole: str, data: st.DataObject) -> None:
-    """What is missing is missed: no part of a module is one."""
+def test_a_truncated_mlir_module_is_refused(whole: str, data: st.DataObject) -> None:
+    """No part of a module is a module."""
     end = data.draw(st.integers(0, len(whole.rstrip()) - 1))
     try:
         parse(whole[:end])
@@ -57,8 +57,8 @@ def test_a_module_cut_off(whole: str, data: st.DataObject) -> None:
 
 
 @given(st.sampled_from([WHOLE, FUNCTIONS]), st.data())
-def test_a_module_with_something_else_in_it(whole: str, data: st.DataObject) -> None:
-    """A piece taken out, put in or doubled."""
+def test_an_edited_mlir_module_is_read_or_refused(whole: str, data: st.DataObject) -> None:
+    """With a piece removed, inserted or repeated."""
     begin = data.draw(st.integers(0, len(whole)))
     end = min(len(whole), begin + data.draw(st.integers(0, 40)))
     piece = data.draw(st.sampled_from([*TOKENS, "", whole[begin:end] * 2]))

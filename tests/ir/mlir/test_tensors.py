@@ -39,8 +39,8 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), SPELLINGS)
-def test_a_type_is_read_and_written(text: str, expected: object) -> None:
-    """Sizes that are not static are texts; what stands after them is the layout."""
+def test_an_mlir_type_is_read_and_written(text: str, expected: object) -> None:
+    """Dynamic sizes are texts; the text after the element type is the layout."""
     found = Types({}, []).read(Scanner(text))
     assert found == expected
     assert of_type(found) == text
@@ -55,7 +55,7 @@ def test_equal_types_are_one_object() -> None:
 
 
 def test_types_of_other_dialects_are_kept_and_counted() -> None:
-    """What they are is not known here."""
+    """Their meaning is unknown."""
     unknown: list[str] = []
     types = Types({}, unknown)
     assert types.read(Scanner("!foo.bar<3>")) == Tensor("!foo.bar<3>", (), SCALAR)
@@ -78,7 +78,7 @@ def test_types_of_other_dialects_are_kept_and_counted() -> None:
         ("tuple<" * 100 + ">" * 100, "'tuple'"),
     ],
 )
-def test_what_is_no_type_is_refused(text: str, got: str) -> None:
+def test_a_malformed_mlir_type_is_refused(text: str, got: str) -> None:
     """The message names the token."""
     with pytest.raises(IrSyntaxError, match=rf"stablehlo line 1: got {got}, expected "):
         Types({}, []).read(Scanner(text))

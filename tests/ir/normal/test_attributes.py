@@ -39,15 +39,15 @@ REDUCE = "%r = f32[4] all-reduce(%x), "
         'backend_config={"outer_dimension_partitions":["4"]}',
     ],
 )
-def test_spelling_is_no_part_of_the_exact_form(attribute: str) -> None:
-    """Nothing of it computes anything."""
+def test_spelling_is_dropped_from_the_exact_form(attribute: str) -> None:
+    """None of it computes anything."""
     assert structure(hlo(f"%r = f32[4] add(%x, %y), {attribute}")) == structure(
         hlo("%r = f32[4] add(%x, %y)")
     )
 
 
-def test_groups_are_in_order_their_members_as_they_are() -> None:
-    """An all-gather lays its parts out in the order of the members."""
+def test_groups_are_sorted_but_not_their_members() -> None:
+    """An all-gather concatenates in the order of the members."""
     one, two, three = (
         structure(hlo(f"{REDUCE}replica_groups={groups}, to_apply=%add", before=ADD))
         for groups in ("{{0,1},{2,3}}", "{{2,3},{0,1}}", "{{1,0},{2,3}}")
@@ -56,8 +56,8 @@ def test_groups_are_in_order_their_members_as_they_are() -> None:
     assert one != three
 
 
-def test_the_number_of_a_channel_is_nothing_that_there_is_one_is_something() -> None:
-    """A channel makes a collective one of all partitions; for `canonical` it is the same."""
+def test_only_the_existence_of_a_channel_counts() -> None:
+    """A channel makes a collective span partitions; the canonical form drops it."""
     one, two, none = (
         hlo(f"{REDUCE}{channel}replica_groups={{}}, to_apply=%add", before=ADD)
         for channel in ("channel_id=1, ", "channel_id=7, ", "")
@@ -69,14 +69,14 @@ def test_the_number_of_a_channel_is_nothing_that_there_is_one_is_something() -> 
 @pytest.mark.parametrize(
     "order", ["condition=%condition, body=%body", "body=%body, condition=%condition"]
 )
-def test_computations_are_in_the_order_of_their_roles(order: str) -> None:
-    """However the text names them."""
+def test_bodies_are_sorted_by_role(order: str) -> None:
+    """Independent of the text."""
     lines = [line.replace("condition=%condition, body=%body", order) for line in LOOP]
     assert structure(hlo(*lines, before=STEPS)) == structure(hlo(*LOOP, before=STEPS))
 
 
-def test_the_trip_count_is_kept_and_is_the_compilers_to_know() -> None:
-    """It is a fact of the structure."""
+def test_the_trip_count_is_kept_only_in_the_exact_form() -> None:
+    """It is a fact, and only some compilers find it."""
     config = ', backend_config={"known_trip_count":{"n":"5"}}'
     lines = [line + config if "while(" in line else line for line in LOOP]
     found = after(hlo(*lines, before=STEPS), drop_spelling)
@@ -84,8 +84,8 @@ def test_the_trip_count_is_kept_and_is_the_compilers_to_know() -> None:
     assert neutral(hlo(*lines, before=STEPS)) == neutral(hlo(*LOOP, before=STEPS))
 
 
-def test_a_custom_call_keeps_what_its_configuration_says() -> None:
-    """But not how it is tuned."""
+def test_a_custom_call_keeps_its_configuration_without_tuning() -> None:
+    """Other keys may change values."""
     call = '%r = f32[4] custom-call(%x), custom_call_target="f", backend_config='
     plain, tuned, other = (
         structure(hlo(call + config))
@@ -95,8 +95,8 @@ def test_a_custom_call_keeps_what_its_configuration_says() -> None:
     assert plain != other
 
 
-def test_headers_say_little() -> None:
-    """Scheduling and layouts of the entry are spelling, donation means something."""
+def test_only_donation_in_the_header_counts() -> None:
+    """Scheduling and layouts of the entry are spelling."""
     schedule = "HloModule m, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}"
     donation = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }"
     plain = structure(hlo("%r = f32[4] add(%x, %y)"))
@@ -107,15 +107,15 @@ def test_headers_say_little() -> None:
     )
 
 
-def test_stablehlo_and_hlo_name_alike() -> None:
-    """What has several names has the one that HLO uses."""
+def test_attributes_of_stablehlo_get_the_names_of_hlo() -> None:
+    """If HLO names the attribute differently."""
     call = '%r = "stablehlo.custom_call"(%x) <{call_target_name = "f"}> : '
     found = after(stablehlo(f"{call}(tensor<4xf32>) -> tensor<4xf32>"), drop_spelling)
     assert the(found, "stablehlo.custom_call").attributes["custom_call_target"] == "f"
 
 
-def test_how_optimised_code_was_cut_is_a_note() -> None:
-    """Each device runs the code of its own part by then."""
+def test_shardings_of_optimised_parameters_are_dropped_as_choices() -> None:
+    """Each device runs the code of its part already."""
     text = hlo("%r = f32[4] add(%x, %y)").replace(
         "parameter(0)", "parameter(0), sharding={devices=[2]0,1}"
     )
@@ -125,8 +125,8 @@ def test_how_optimised_code_was_cut_is_a_note() -> None:
     assert "sharding" not in found.entry.parameters[0].attributes
 
 
-def test_what_is_shared_is_rewritten_once() -> None:
-    """Instructions of one attribute dictionary keep having one."""
+def test_shared_attributes_stay_shared() -> None:
+    """Instructions with one attribute dictionary keep a common one."""
     found = module(hlo("%a = f32[4] negate(%x)", "%b = f32[4] negate(%y)"))
     one, two = found.entry.instructions[-2:]
     one.attributes = two.attributes = {"channel_id": 3}
@@ -139,13 +139,13 @@ SHIFT = (
 )
 
 
-def test_stablehlo_is_named_as_hlo_is() -> None:
-    """Without its prefix, with dashes."""
+def test_operations_of_stablehlo_get_the_names_of_hlo() -> None:
+    """Without a prefix, with dashes."""
     assert ops(after(stablehlo(SHIFT), rename_operations)) == ["shift-right-logical"]
 
 
-def test_hlo_keeps_its_names() -> None:
-    """They are the ones the others get."""
+def test_operations_of_hlo_keep_their_names() -> None:
+    """The other IRs get these names."""
     assert ops(after(hlo("%r = f32[4] shift-left(%x, %y)"), rename_operations)) == ["shift-left"]
 
 
@@ -159,20 +159,20 @@ def calling(target: str, address: str, operand: str = "") -> str:
 
 
 @pytest.mark.parametrize("target", ["xla_python_cpu_callback", "xla_python_gpu_callback"])
-def test_a_callback_is_the_same_wherever_its_function_lies(target: str) -> None:
-    """Both places of the address are, and nothing else of the call."""
+def test_the_address_of_a_callback_is_dropped(target: str) -> None:
+    """In both places, but nothing else of the call."""
     one = structure(calling(target, "93918520036768"))
     assert structure(calling(target, "94812065876640")) == one
     assert structure(calling(target, "93918520036768", "3")) != one
 
 
-def test_numbers_of_other_calls_mean_something() -> None:
-    """A configuration that is a number may be one."""
+def test_numbers_of_other_custom_calls_are_kept() -> None:
+    """The configuration may be a number."""
     assert structure(calling("my_kernel", "16")) != structure(calling("my_kernel", "32"))
 
 
-def test_groups_are_sorted_and_other_text_is_kept() -> None:
-    """What is not understood is not touched."""
+def test_groups_are_sorted_and_unknown_text_is_kept() -> None:
+    """Its meaning is unknown."""
     assert sort_groups(((2, 3), (1, 0))) == ((1, 0), (2, 3))
     assert sort_groups(Opaque("?")) == Opaque("?")
 
@@ -199,8 +199,8 @@ def test_groups_are_sorted_and_other_text_is_kept() -> None:
         (Sharding("maximal", devices=(3,)), Sharding("maximal", devices=(3,))),
     ],
 )
-def test_a_sharding_has_one_form(sharding: Sharding, expected: Sharding) -> None:
-    """Those that put the same tile on every device are one; a tuple is a tuple of those."""
+def test_equal_placements_have_one_sharding(sharding: Sharding, expected: Sharding) -> None:
+    """A tuple is a tuple of such shardings."""
     assert canonicalise_sharding(sharding) == expected
     assert canonicalise_sharding(expected) == expected
     pair = Sharding("tuple", parts=(sharding, sharding))

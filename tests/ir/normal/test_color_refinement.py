@@ -75,10 +75,8 @@ CASES = {
 
 
 @pytest.mark.parametrize(("steps", "given"), CASES.values(), ids=CASES.keys())
-def test_the_order_in_which_a_loop_carries_is_nothing(
-    steps: tuple[str, str, str], given: str
-) -> None:
-    """Whatever tells its slots apart."""
+def test_the_order_of_loop_carries_is_canonical(steps: tuple[str, str, str], given: str) -> None:
+    """For each property that distinguishes slots."""
     found = {
         dumps(settled(loop(order, steps, RETURN, given=given)))
         for order in itertools.permutations(range(4))
@@ -86,8 +84,8 @@ def test_the_order_in_which_a_loop_carries_is_nothing(
     assert len(found) == 1
 
 
-def test_which_slot_is_read_is_something() -> None:
-    """Slots that begin alike are not the same."""
+def test_reading_another_slot_is_a_difference() -> None:
+    """Even if the slots have equal initial values."""
     steps = ("negate(%a)", "sine(%b)", "tanh(%c)")
     one, other = (
         neutral(loop((0, 1, 2, 3), steps, f"%out = f32[4] negate(%{name})"))
@@ -96,8 +94,8 @@ def test_which_slot_is_read_is_something() -> None:
     assert one != other
 
 
-def test_slots_alike_in_all_are_told_apart_in_pairs() -> None:
-    """Two of a kind may each belong to one of another kind."""
+def test_symmetric_slots_are_ordered_as_pairs() -> None:
+    """Two equal slots may each belong to another one."""
     steps = ("add(%a, %c)", "add(%b, %c)", "negate(%c)")
     found = {
         neutral(loop(order, steps, "%out = f32[4] add(%o1, %o2)"))
@@ -106,8 +104,8 @@ def test_slots_alike_in_all_are_told_apart_in_pairs() -> None:
     assert len(found) == 1
 
 
-def test_operands_of_sums_are_in_order() -> None:
-    """Those of differences are where they are."""
+def test_operands_of_commutative_operations_are_sorted() -> None:
+    """Those of differences keep their places."""
     assert neutral(hlo("%r = f32[4] add(%x, %y)")) == neutral(hlo("%r = f32[4] add(%y, %x)"))
     assert neutral(hlo("%r = f32[4] subtract(%x, %y)")) != neutral(
         hlo("%r = f32[4] subtract(%y, %x)")
@@ -117,8 +115,8 @@ def test_operands_of_sums_are_in_order() -> None:
 READY = (to_exact, fold_tuples, normalise_slots)
 
 
-def test_the_outlook_of_a_slot_is_what_becomes_of_it() -> None:
-    """A condition makes nothing of it, but may read it."""
+def test_slots_are_hashed_by_next_value_and_readers() -> None:
+    """A condition makes no next value, but may read a slot."""
     slots = find_slots(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
     assert slots is not None
     bodies = dict(slots.instruction.bodies)
@@ -129,16 +127,16 @@ def test_the_outlook_of_a_slot_is_what_becomes_of_it() -> None:
     assert read[1] == read[2] != read[0]
 
 
-def test_slots_that_begin_alike_get_hashes_of_their_own() -> None:
-    """As far as they do anything of their own."""
+def test_slots_of_equal_initial_values_are_refined() -> None:
+    """If their uses differ."""
     found = after(hlo(*LOOP, before=STEPS), *READY)
     slots = find_slots(the(found, "while"))
     assert slots is not None
     assert len(set(refine_colors(slots, [b"", b"", b""], Contexts(found.entry, Uses())))) == 3
 
 
-def test_a_context_is_who_reads_a_value_in_which_place() -> None:
-    """Down to the results; the order of a sum is nothing."""
+def test_a_context_depends_on_readers_and_places() -> None:
+    """Down to the results; operands of a sum have no place."""
     found = after(
         hlo(
             "%a = f32[4] subtract(%x, %y)",
@@ -152,8 +150,8 @@ def test_a_context_is_who_reads_a_value_in_which_place() -> None:
     assert contexts.hash_context((difference, ())) != contexts.hash_context((total, ()))
 
 
-def test_inner_loops_tell_what_they_carry_from_what_they_read() -> None:
-    """By what they do with each slot, not by its place."""
+def test_uses_distinguish_carried_from_captured_slots() -> None:
+    """By the use of each slot, not by its place."""
     slots = find_slots(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
     assert slots is not None
     assert len(set(Uses().hash_uses(slots))) == 3

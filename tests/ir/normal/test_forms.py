@@ -75,8 +75,8 @@ ODD = {
 }  # fmt: skip
 
 
-def test_forms_are_twelve_bytes_of_hexadecimal() -> None:
-    """And differ from one another."""
+def test_fingerprints_are_twelve_bytes_in_hexadecimal() -> None:
+    """Those of the two forms differ."""
     found = module(hlo("%r = f32[4] copy(%x)"))
     one, other = to_exact(found), to_canonical(found)
     assert len(one) == len(other) == 24
@@ -84,8 +84,8 @@ def test_forms_are_twelve_bytes_of_hexadecimal() -> None:
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
-def test_odd_modules_are_settled(text: str) -> None:
-    """Twice is once, and as text as well."""
+def test_normalising_odd_modules_twice_changes_nothing(text: str) -> None:
+    """Also after a round trip through the text."""
     found = settled(text)
     before = dumps(found)
     to_exact(found)
@@ -97,7 +97,7 @@ def test_odd_modules_are_settled(text: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
-def test_real_modules_are_settled(file: Path) -> None:
+def test_normalising_real_modules_twice_changes_nothing(file: Path) -> None:
     """Programs of many releases and platforms."""
     found = parse_ir(file.read_text(encoding="utf-8"), KINDS[file.suffix])
     to_exact(found)
@@ -109,13 +109,13 @@ def test_real_modules_are_settled(file: Path) -> None:
     assert dumps(again) == text
 
 
-def test_a_dead_loop_leaves_nothing() -> None:
-    """Not even its beginning."""
+def test_a_dead_loop_is_removed() -> None:
+    """With its initial values."""
     assert ops(settled(hlo(*LOOP, "%n = f32[4] negate(%x)", before=STEPS))) == ["negate"]
 
 
-def test_a_computation_that_calls_itself_is_refused() -> None:
-    """By name, in both forms."""
+def test_a_recursive_computation_is_refused() -> None:
+    """By name."""
     loop = Computation("f")
     one = Instruction(name="c", op="call", type=Tensor("f32"), bodies=(("to_apply", loop),))
     loop.instructions.append(one)
@@ -124,8 +124,8 @@ def test_a_computation_that_calls_itself_is_refused() -> None:
         to_exact(Module("hlo", "m", loop))
 
 
-def test_the_collector_is_as_it_was() -> None:
-    """Also when something goes wrong."""
+def test_garbage_collection_is_enabled_again() -> None:
+    """After the passes."""
     assert gc.isenabled()
     neutral(hlo("%r = f32[4] copy(%x)"))
     assert gc.isenabled()

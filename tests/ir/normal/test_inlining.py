@@ -21,8 +21,8 @@ PAIR = """%callee {
 }"""
 
 
-def test_calls_and_fusions_are_what_they_call() -> None:
-    """With the operands in the place of the parameters."""
+def test_calls_and_fusions_are_inlined() -> None:
+    """With the operands in place of the parameters."""
     plain = hlo("%r = f32[4] subtract(%y, %x)")
     call = hlo("%r = f32[4] call(%y, %x), to_apply=%callee", before=CALLEE)
     fusion = hlo("%r = f32[4] fusion(%y, %x), kind=kLoop, calls=%callee", before=CALLEE)
@@ -30,16 +30,16 @@ def test_calls_and_fusions_are_what_they_call() -> None:
     assert neutral(plain) == neutral(call) == neutral(fusion)
 
 
-def test_a_callee_used_twice_is_there_twice() -> None:
-    """Each use has instructions of its own."""
+def test_a_callee_used_twice_is_copied() -> None:
+    """Each use has separate instructions."""
     lines = [f"%c{n} = f32[4] call(%x, %y), to_apply=%callee" for n in range(2)]
     found = after(hlo(*lines, "%r = f32[4] add(%c0, %c1)", before=CALLEE), inline_calls)
     assert ops(found) == ["subtract", "subtract", "add"]
     assert len(set(found.entry.results[0][0].operands)) == 2
 
 
-def test_several_results_are_read_by_their_path() -> None:
-    """As a tuple in HLO."""
+def test_several_results_of_a_call_are_read_by_path() -> None:
+    """As in HLO, a tuple."""
     text = hlo(
         "%c = (f32[4], f32[4]) fusion(%x), kind=kLoop, calls=%callee",
         "%r = f32[4] get-tuple-element(%c), index=1",
@@ -48,8 +48,8 @@ def test_several_results_are_read_by_their_path() -> None:
     assert neutral(text) == neutral(hlo("%r = f32[4] sine(%x)"))
 
 
-def test_a_call_whose_type_names_another_memory_is_still_its_result() -> None:
-    """A fusion may put a part of its result elsewhere than its root says."""
+def test_a_fusion_with_another_memory_space_is_inlined() -> None:
+    """Its type may place a part of the result elsewhere than its root."""
     text = hlo(
         "%c = (f32[4]{0:S(5)}, f32[4]{0}) fusion(%x), kind=kLoop, calls=%callee",
         "%r = f32[4] get-tuple-element(%c), index=1",
@@ -58,15 +58,15 @@ def test_a_call_whose_type_names_another_memory_is_still_its_result() -> None:
     assert neutral(text) == neutral(hlo("%r = f32[4] sine(%x)"))
 
 
-def test_work_of_the_host_stays_a_call() -> None:
-    """Being called is what places it."""
+def test_a_call_on_the_host_is_kept() -> None:
+    """The call itself places the work."""
     mark = 'frontend_attributes={_xla_compute_type="host"}'
     text = hlo(f"%r = f32[4] call(%x, %y), to_apply=%callee, {mark}", before=CALLEE)
     assert ops(after(text, inline_calls)) == ["call"]
     assert neutral(text) != neutral(hlo("%r = f32[4] subtract(%x, %y)"))
 
 
-def test_calls_that_multiply_beyond_reason_stay() -> None:
+def test_calls_are_kept_if_copies_grow_too_large() -> None:
     """Forty functions that each call the next twice are a trillion instructions."""
     first = "%f0 {\n  %p = f32[4] parameter(0)\n  ROOT %r = f32[4] negate(%p)\n}"
     others = [
@@ -80,7 +80,7 @@ def test_calls_that_multiply_beyond_reason_stay() -> None:
 
 
 def test_functions_of_stablehlo_are_inlined() -> None:
-    """The callee's only result is the call's."""
+    """A single result of the callee is that of the call."""
     call = '%r = "func.call"(%x) <{callee = @f}> : (tensor<4xf32>) -> tensor<4xf32>'
     function = (
         '  "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "f", '
@@ -103,8 +103,8 @@ def test_a_jitted_function_is_inlined() -> None:
 AROUND = ", channel_id=1, replica_groups={{0,1}}, to_apply=%add"
 
 
-def test_a_start_and_its_done_are_the_operation() -> None:
-    """What reads the done reads the operation; the work between stays where it is."""
+def test_a_start_and_its_done_are_folded() -> None:
+    """Readers of the done read the operation; the work between keeps its place."""
     text = hlo(
         f"%s = f32[4] all-reduce-start(%x){AROUND}",
         "%between = f32[4] negate(%x)",
@@ -133,14 +133,14 @@ def test_a_start_and_its_done_are_the_operation() -> None:
         ("(f32[4], f32[4], u32[]) copy-start(%x)", "copy-done(%s)", "copy(%x)"),
     ],
 )
-def test_both_spellings_mean_the_same(start: str, done: str, plain: str) -> None:
-    """Whatever the type of the start is."""
+def test_asynchronous_and_plain_operations_are_equal(start: str, done: str, plain: str) -> None:
+    """For each type of start."""
     pair = hlo(f"%s = {start}", f"%d = f32[4] {done}", "%r = f32[4] negate(%d)", before=ADD)
     whole = hlo(f"%d = f32[4] {plain}", "%r = f32[4] negate(%d)", before=ADD)
     assert neutral(pair) == neutral(whole)
 
 
-def test_updates_on_the_way_are_gone() -> None:
+def test_asynchronous_updates_are_folded() -> None:
     """A computation that is started, updated and awaited is a call."""
     callee = "%callee {\n  %p = f32[4] parameter(0)\n  ROOT %n = f32[4] negate(%p)\n}"
     state = "((f32[4]), f32[4], s32[])"
@@ -154,8 +154,8 @@ def test_updates_on_the_way_are_gone() -> None:
     assert neutral(text) == neutral(hlo("%n = f32[4] negate(%x)"))
 
 
-def test_a_done_of_something_else_stays() -> None:
-    """A send has a done, but starts under its own name."""
+def test_the_done_of_a_send_is_kept() -> None:
+    """A send starts under its plain name."""
     text = hlo(
         "%token = token[] after-all()",
         "%s = (f32[4], u32[], token[]) send(%x, %token), channel_id=1",
@@ -164,7 +164,7 @@ def test_a_done_of_something_else_stays() -> None:
     assert ops(after(text, fold_async)) == ["after-all", "send", "send-done"]
 
 
-def test_what_speaks_of_the_tuple_of_a_start_is_gone() -> None:
+def test_aliases_of_the_tuple_of_a_start_are_dropped() -> None:
     """The plain operation has no such tuple."""
     alias = ", output_to_operand_aliasing={{1}: (0, {})}"
     text = hlo(
@@ -175,7 +175,7 @@ def test_what_speaks_of_the_tuple_of_a_start_is_gone() -> None:
     assert neutral(text) == neutral(hlo(f"%d = f32[4] all-reduce(%x){AROUND}", before=ADD))
 
 
-def test_a_start_that_nobody_awaits_still_happens() -> None:
-    """Not even a dead one is dropped."""
+def test_a_start_without_a_done_is_kept() -> None:
+    """It has an effect, even if it is dead."""
     text = hlo(f"%s = f32[4] all-reduce-start(%x){AROUND}", "%r = f32[4] negate(%x)", before=ADD)
     assert neutral(text) != neutral(hlo("%r = f32[4] negate(%x)"))

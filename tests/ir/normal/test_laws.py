@@ -40,8 +40,8 @@ def describe(found: IrDiff, mirror: dict[str, str] | None = None) -> list[tuple[
 
 @slow
 @given(programs(), seeds)
-def test_normalising_twice_is_normalising_once(program: Block, seed: int) -> None:
-    """Of the module, and of what is loaded from its text."""
+def test_normalisation_is_idempotent(program: Block, seed: int) -> None:
+    """For the module, and for the module loaded from its text."""
     module = settled(written(program, seed))
     text = dumps(module)
     fingerprint = text.split(maxsplit=4)[3]
@@ -50,16 +50,16 @@ def test_normalising_twice_is_normalising_once(program: Block, seed: int) -> Non
 
 @slow
 @given(programs(), seeds)
-def test_how_a_program_is_written_is_nothing(program: Block, seed: int) -> None:
-    """Names, order, tuples, fusions, calls, copies, pairs of start and done, slots of loops."""
+def test_equal_programs_have_equal_canonical_texts(program: Block, seed: int) -> None:
+    """Names, order, tuples, fusions, calls, copies, asynchronous pairs and slots vary."""
     plain, noisy = settled(written(program)), settled(written(program, seed))
     assert dumps(plain) == dumps(noisy)
 
 
 @slow
 @given(programs(tidy=True), seeds, st.data())
-def test_a_change_of_meaning_is_seen(program: Block, seed: int, data: st.DataObject) -> None:
-    """As a semantic change, in few entries, the same from both sides."""
+def test_a_change_of_meaning_is_reported(program: Block, seed: int, data: st.DataObject) -> None:
+    """As a semantic change, in few entries, symmetrically."""
     made = mutants(program)
     assume(made)
     _, other = data.draw(st.sampled_from(made))
@@ -73,10 +73,8 @@ def test_a_change_of_meaning_is_seen(program: Block, seed: int, data: st.DataObj
 
 @slow
 @given(programs(), seeds, seeds)
-def test_a_difference_is_empty_if_and_only_if_there_is_none(
-    program: Block, one: int, two: int
-) -> None:
-    """And never semantic between two ways of writing one program."""
+def test_a_diff_is_empty_if_and_only_if_texts_are_equal(program: Block, one: int, two: int) -> None:
+    """And never semantic between two spellings of a program."""
     text = written(program, one)
     same, other = diff(text, text), diff(text, written(program, two))
     assert same.equal

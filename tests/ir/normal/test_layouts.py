@@ -33,13 +33,13 @@ def bitcast(before: str, to: str) -> str:
         ("f32[2,3]{1,0}", "f32[2,3]{0,1}", "reshape"),
     ],
 )
-def test_a_bitcast_is_what_it_does(before: str, to: str, op: str) -> None:
-    """By the layouts of what it takes and gives."""
+def test_a_bitcast_becomes_the_operation_of_its_layouts(before: str, to: str, op: str) -> None:
+    """A reshape, a transpose or a bitcast-convert."""
     assert ops(after(bitcast(before, to), resolve_bitcasts)) == ["iota", op]
 
 
-def test_a_transposing_bitcast_is_that_transpose() -> None:
-    """With the dimensions in the order that a transpose names."""
+def test_a_transposing_bitcast_becomes_a_transpose() -> None:
+    """With the dimensions in the order of a transpose."""
     text = bitcast("f32[2,3,4]{2,1,0}", "f32[4,2,3]{0,2,1}")
     assert the(after(text, resolve_bitcasts), "transpose").attributes["dimensions"] == (2, 0, 1)
     other = hlo(
@@ -49,14 +49,14 @@ def test_a_transposing_bitcast_is_that_transpose() -> None:
     assert neutral(text) == neutral(other)
 
 
-def test_what_moves_and_reshapes_is_not_folded_away() -> None:
-    """The same shape in another layout puts elements elsewhere."""
+def test_a_bitcast_that_moves_and_reshapes_is_kept() -> None:
+    """The same shape in another layout moves elements."""
     text = bitcast("f32[2,3]{1,0}", "f32[2,3]{0,1}")
     assert FROM_ORDER in the(after(text, resolve_bitcasts), "reshape").attributes
     assert neutral(text) != neutral(bitcast("f32[2,3]{1,0}", "f32[2,3]{1,0}"))
 
 
-def test_layouts_are_gone_memory_is_not() -> None:
+def test_layouts_are_dropped_and_memory_spaces_kept() -> None:
     """Also within tuples."""
     text = hlo("%r = (f32[4]{0:T(8,128)S(5)}, f32[2,2]{0,1}) tuple(%x, %y)")
     assert the(after(text, drop_layouts), "tuple").type == (
@@ -65,8 +65,8 @@ def test_layouts_are_gone_memory_is_not() -> None:
     )
 
 
-def test_other_kinds_have_no_layouts() -> None:
-    """An operation of StableHLO that is called bitcast_convert is one already."""
+def test_bitcasts_of_stablehlo_are_unchanged() -> None:
+    """Its bitcast_convert needs no layouts."""
     text = stablehlo('%r = "stablehlo.bitcast_convert"(%x) : (tensor<4xf32>) -> tensor<4xf32>')
     assert ops(after(text, resolve_bitcasts)) == ["stablehlo.bitcast_convert"]
 
@@ -82,20 +82,20 @@ def test_other_kinds_have_no_layouts() -> None:
         ("vmem", ""),
     ],
 )
-def test_only_the_hosts_spaces_have_a_name(space: str, name: str) -> None:
-    """A name stays a name."""
+def test_only_host_memory_spaces_have_names(space: str, name: str) -> None:
+    """A name is unchanged."""
     assert get_host_space(space) == name
 
 
-def test_spaces_are_named_within_tuples() -> None:
-    """Those of a device are its compiler's choice."""
+def test_memory_spaces_within_tuples_are_named() -> None:
+    """Those of a device are the choice of the compiler."""
     text = hlo('%r = (f32[4]{0:S(5)}, f32[4]{0:S(1)}) custom-call(%x), custom_call_target="f"')
     types = the(after(text, keep_host_spaces, keep_host_spaces), "custom-call").type
     assert types == (Tensor("f32", (4,), "0", "pinned_host"), Tensor("f32", (4,), "0"))
 
 
-def test_scalar_memory_of_a_tpu_is_not_the_hosts() -> None:
-    """A TPU's layouts are tiled; its scalar memory has the number of the host's unpinned one."""
+def test_scalar_memory_of_a_tpu_is_dropped() -> None:
+    """Its number is that of unpinned host memory; the tiled layouts show a TPU."""
     head = "HloModule m, entry_computation_layout={(f32[]{:T(128)S(6)}, f32[]{:T(128)S(5)})->f32[]}"
     text = hlo("%r = f32[]{:T(128)S(6)} copy(%x)", "%s = f32[4]{0:S(6)} copy(%y)", head=head)
     made = after(text, drop_scalar_memory, copy_header_spaces)

@@ -35,29 +35,29 @@ CHOICE = (
 )
 
 
-def test_what_a_step_leaves_alone_is_captured() -> None:
-    """Its result is what it was given."""
+def test_an_invariant_carry_is_captured() -> None:
+    """Its result is its initial value."""
     found = after(hlo(*LOOP, before=STEPS), *READY, move_loop_invariants)
     loop = the(found, "while")
     assert (reads(loop), loop.attributes["captured"], len(loop.type)) == (["zero", "x", "y"], 1, 2)
     assert len(dict(loop.bodies)["body"].results) == 2
 
 
-def test_the_result_of_an_invariant_slot_is_what_it_was_given() -> None:
-    """Whoever reads it reads that."""
+def test_the_result_of_an_invariant_carry_is_its_initial_value() -> None:
+    """Readers read that value."""
     lines = [*LOOP[:3], "%r = f32[4] get-tuple-element(%loop), index=2"]
     assert neutral(hlo(*lines, before=STEPS)) == neutral(hlo("%r = f32[4] copy(%y)"))
 
 
-def test_an_unread_slot_is_no_slot() -> None:
-    """Carried along unchanged, for nobody."""
+def test_an_unread_invariant_carry_is_dropped() -> None:
+    """No computation reads it."""
     found = after(hlo(*LOOP, before=UNREAD), *READY, move_loop_invariants, move_loop_invariants)
     assert reads(the(found, "while")) == ["zero", "x"]
     assert not move_loop_invariants(found)
 
 
-def test_a_constant_is_made_again_inside() -> None:
-    """Sunk into the loop or carried through it: the same."""
+def test_a_carried_constant_is_copied_into_the_loop() -> None:
+    """Defined inside or carried, it is the same program."""
     carried = [LOOP[0], "%c = f32[4] constant({1, 2, 3, 4})", *LOOP[1:]]
     carried[2] = carried[2].replace("%y)", "%c)")
     sunk = STEPS.replace(
@@ -67,8 +67,8 @@ def test_a_constant_is_made_again_inside() -> None:
     assert neutral(hlo(*carried, before=STEPS)) == neutral(hlo(*LOOP, before=sunk))
 
 
-def test_equal_captures_are_one() -> None:
-    """Also when only the equality of what is captured makes them so."""
+def test_equal_captures_are_merged() -> None:
+    """Also if only CSE shows that they are equal."""
     text = [LOOP[0], "%n = f32[4] negate(%x)", "%m = f32[4] negate(%x)"]
     steps = STEPS.replace("(s32[], f32[4], f32[4])", "(s32[], f32[4], f32[4], f32[4])")
     steps = steps.replace("multiply(%x, %w)", "add(%x, %both)").replace(
@@ -83,8 +83,8 @@ def test_equal_captures_are_one() -> None:
 
 
 @pytest.mark.parametrize("deep", [1, 2, 3])
-def test_constants_sink_through_loops_within_loops(deep: int) -> None:
-    """However deep: every level makes its own, and no level carries it."""
+def test_constants_sink_through_nested_loops(deep: int) -> None:
+    """Every level has a copy, and no level carries it."""
     text = hlo(*LOOP, before=STEPS)
     for level in range(deep):
         outer = STEPS.replace("%condition", f"%condition{level}").replace("%body", f"%body{level}")
@@ -108,21 +108,21 @@ def test_constants_sink_through_loops_within_loops(deep: int) -> None:
     assert [len(one.operands) for one in loops] == [2] * (deep + 1)
 
 
-def test_a_body_may_leave_everything_alone() -> None:
-    """Then nothing is carried, and what is read is captured."""
+def test_a_body_that_changes_nothing_carries_nothing() -> None:
+    """Its reads are captures."""
     lazy = STEPS.replace("tuple(%j, %z, %w)", "tuple(%i, %x, %w)")
     found = settled(hlo(*LOOP[:3], "%r = f32[4] get-tuple-element(%loop), index=1", before=lazy))
     assert (ops(found), found.entry.results[0][0].op) == ([], "parameter")
 
 
-def test_a_body_that_returns_its_parameters_permuted_carries_them() -> None:
-    """They change, by changing places."""
+def test_permuted_parameters_are_carried() -> None:
+    """Their values change."""
     swap = STEPS.replace("tuple(%j, %z, %w)", "tuple(%j, %w, %x)")
     loop = the(settled(hlo(*LOOP, before=swap)), "while")
     assert (len(loop.operands), "captured" in loop.attributes) == (3, False)
 
 
-def test_every_branch_takes_all_that_any_takes() -> None:
+def test_every_branch_takes_the_operands_of_all() -> None:
     """The selector comes first and is no slot."""
     choice = the(after(hlo(*CHOICE, before=BRANCHES), *READY), "conditional")
     slots = find_slots(choice)
@@ -131,16 +131,16 @@ def test_every_branch_takes_all_that_any_takes() -> None:
     assert [len(inner.parameters) for inner in slots.bodies] == [3, 3]
 
 
-def test_what_no_branch_reads_is_not_given() -> None:
-    """And what is given twice is given once."""
+def test_unread_operands_of_branches_are_dropped() -> None:
+    """And equal operands are merged."""
     found = settled(hlo(*CHOICE, before=BRANCHES))
     assert sorted(reads(the(found, "conditional"))[1:]) == ["x", "y"]
     both = BRANCHES.replace("index=0", "index=1")
     assert reads(the(settled(hlo(*CHOICE, before=both)), "conditional"))[1:] == ["y"]
 
 
-def test_a_jaxprs_loop_has_its_constants_behind() -> None:
-    """The constants of the condition and of the step, each where they are read."""
+def test_constants_of_a_jaxpr_loop_follow_the_carry() -> None:
+    """Those of the condition, then those of the body."""
     condition = jaxpr(eqn("lt", [0, 1]), inputs=(F32, F32), out=(2,))
     step = jaxpr(eqn("add", [0, 1]), inputs=(F32, F32), out=(2,))
     loop = eqn(
@@ -179,7 +179,7 @@ NEGATE = f'%b = "stablehlo.negate"(%x) : {UNARY}'
 SUBTRACT = f'%b = "stablehlo.subtract"(%x, %y) : {BINARY}'
 
 
-def test_what_is_read_from_around_is_an_operand() -> None:
+def test_outer_values_become_operands() -> None:
     """The same for all regions, each once."""
     found = the(after(stablehlo(*case(SUBTRACT, NEGATE)), rename_operations, close_regions), "case")
     assert reads(found)[1:] == ["x", "y"]
@@ -187,7 +187,7 @@ def test_what_is_read_from_around_is_an_operand() -> None:
     assert [len(inner.parameters) for _, inner in found.bodies] == [2, 2]
 
 
-def test_constants_are_made_again_inside() -> None:
+def test_outer_constants_are_copied_into_regions() -> None:
     """A constant is no dependency."""
     constant = (
         '%c = "stablehlo.constant"() <{value = dense<1.0> : tensor<4xf32>}> : () -> tensor<4xf32>'
@@ -199,8 +199,8 @@ def test_constants_are_made_again_inside() -> None:
     assert neutral(outside) == neutral(inside)
 
 
-def test_a_region_within_a_region_passes_on_what_it_reads() -> None:
-    """The outer one takes it for the inner one."""
+def test_a_nested_region_captures_through_the_outer_region() -> None:
+    """The outer region takes the value for the inner one."""
     inner = "\n".join(case(SUBTRACT, NEGATE)[1:])
     inner = inner.replace("%b", "%c").replace("%r =", "%b =")
     found = after(stablehlo(*case(inner, NEGATE)), rename_operations, close_regions)
@@ -210,15 +210,15 @@ def test_a_region_within_a_region_passes_on_what_it_reads() -> None:
     assert all(one in outer.bodies[0][1].instructions for one in nested.operands)
 
 
-def test_three_branches_may_read_different_things() -> None:
-    """All of them take all of it."""
+def test_branches_take_the_captures_of_all() -> None:
+    """Each has a parameter for every capture."""
     other = NEGATE.replace("%x", "%y")
     found = after(stablehlo(*case(NEGATE, other, SUBTRACT)), close_regions)
     assert [len(inner.parameters) for _, inner in the(found, "stablehlo.case").bodies] == [2, 2, 2]
 
 
-def test_the_order_in_which_branches_read_is_nothing() -> None:
-    """What is captured is in an order of its own."""
+def test_the_order_of_captures_is_canonical() -> None:
+    """Independent of the order of reads."""
     mirrored = SUBTRACT.replace("%x, %y", "%y, %x")
     one = stablehlo(*case(SUBTRACT, NEGATE))
     assert neutral(one) == neutral(
@@ -227,8 +227,8 @@ def test_the_order_in_which_branches_read_is_nothing() -> None:
     assert neutral(one) != neutral(stablehlo(*case(mirrored, NEGATE)))
 
 
-def test_a_loop_may_read_what_is_around_it() -> None:
-    """It captures it as it captures what it carries unchanged."""
+def test_a_captured_value_equals_an_invariant_carry() -> None:
+    """StableHLO and HLO differ in this."""
 
     def loop(read: str, given: str, more: str = "") -> list[str]:
         types = "tensor<i32>, tensor<4xf32>" + (", tensor<4xf32>" if more else "")

@@ -35,27 +35,27 @@ def sharded(line: str) -> str:
 
 
 @pytest.mark.parametrize("line", [SHARDY, GSPMD])
-def test_a_constraint_is_one_operation(line: str) -> None:
-    """With the sharding that it asks for."""
+def test_a_constraint_becomes_one_operation(line: str) -> None:
+    """With its sharding."""
     found = after(sharded(line), to_exact, unify_partitioning)
     constraint = the(found, "sharding-constraint")
     assert constraint.attributes == {"sharding": Sharding("tiled", (2,), (0, 1))}
 
 
-def test_both_spellings_mean_the_same() -> None:
-    """Shardy's operation and GSPMD's call."""
+def test_constraints_of_shardy_and_gspmd_are_equal() -> None:
+    """An operation and a custom call."""
     assert neutral(sharded(SHARDY)) == neutral(sharded(GSPMD))
     assert neutral(sharded(SHARDY)) != neutral(sharded(GSPMD.replace("0,1", "1,0")))
 
 
-def test_manual_code_begins_and_ends_where_its_values_cross() -> None:
-    """The region itself is code like any other."""
+def test_a_manual_computation_is_inlined_with_crossings() -> None:
+    """The region itself is ordinary code."""
     found = after(sharded(MANUAL), to_exact, inline_calls, unify_partitioning)
     assert ops(found) == ["full-to-shard", "negate", "shard-to-full"]
 
 
-def test_a_constraint_twice_is_one() -> None:
-    """Asking again for the same is nothing; for another is something."""
+def test_a_repeated_constraint_is_merged() -> None:
+    """A different one is kept."""
     again = SHARDY.replace("%r", "%q") + "\n" + SHARDY.replace("(%x)", "(%q)")
     assert neutral(sharded(again)) == neutral(sharded(SHARDY))
     other = again.replace('[{"x"}]', "[{}]", 1)

@@ -21,30 +21,30 @@ B = Instruction(name="b", op="custom-call", type=(F32, (S32, F32)))
 PAIR = Instruction(name="t", op="tuple", type=(F32, (S32, F32)), operands=(A, B), paths=((), (1,)))
 
 
-def test_a_value_is_a_result_or_a_part_of_one() -> None:
-    """Its type is found along its path."""
+def test_the_type_of_a_value_follows_its_path() -> None:
+    """A whole result or a part of it."""
     assert get_type((B, ())) == B.type
     assert get_type((B, (1, 0))) == S32
     assert get_type_at(F32, (3,)) == F32
     assert (is_tuple(B.type), is_tuple(F32), is_tuple(())) == (True, False, True)
 
 
-def test_a_tuple_is_read_through() -> None:
-    """As far as the path goes; what was replaced is replaced on the way."""
+def test_a_value_is_resolved_through_tuples_and_replacements() -> None:
+    """As far as the path leads."""
     assert resolve((PAIR, (1, 0)), {}) == (B, (1, 0))
     assert resolve((PAIR, (0,)), {A: (B, (0,))}) == (B, (0,))
     assert resolve((PAIR, ()), {}) == (PAIR, ())
 
 
-def test_operands_follow_what_stands_for_them() -> None:
-    """Only where something does."""
+def test_redirect_replaces_operands() -> None:
+    """Other operands are unchanged."""
     reader = Instruction(name="r", op="add", type=F32)
     reader.inputs = [(A, ()), (PAIR, (0,))]
     redirect(reader, {A: (B, (0,))})
     assert reader.inputs == [(B, (0,)), (B, (0,))]
 
 
-def test_results_follow_too() -> None:
+def test_redirect_results_replaces_results() -> None:
     """Those of a computation."""
     found = module(hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)"))
     x, _, a, b = found.entry.instructions
@@ -52,8 +52,8 @@ def test_results_follow_too() -> None:
     assert found.entry.results == [(x, ())]
 
 
-def test_a_copy_shares_no_loops() -> None:
-    """Reducers it may share: nobody rewrites them for one use."""
+def test_a_copied_computation_shares_no_loop_bodies() -> None:
+    """Reducers may be shared, because no pass rewrites them for one use."""
     entry = module(hlo(*LOOP, before=STEPS)).entry
     copy = copy_computation(entry)
     ours, theirs = (next(i for i in c.instructions if i.op == "while") for c in (entry, copy))
@@ -61,8 +61,8 @@ def test_a_copy_shares_no_loops() -> None:
     assert not {id(inner) for _, inner in ours.bodies} & {id(inner) for _, inner in theirs.bodies}
 
 
-def test_what_grows_without_bound_is_known_before() -> None:
-    """By counting, not by growing."""
+def test_unbounded_growth_is_detected_without_copying() -> None:
+    """By adding up sizes."""
     one = "%f0 {\n  %p = f32[4] parameter(0)\n  ROOT %r = f32[4] negate(%p)\n}"
     more = [
         f"%f{n} {{\n  %p = f32[4] parameter(0)\n  %a = f32[4] call(%p), to_apply=%f{n - 1}\n"

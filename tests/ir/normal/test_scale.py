@@ -112,24 +112,24 @@ def chain(count: int, op: str) -> str:
     ],
     ids=["deep", "deep constant", "wide", "parallel", "dtype", "equal", "one less", "chain"],
 )
-def test_a_large_difference_is_few_entries(one: str, other: str) -> None:
-    """However large the modules are."""
+def test_a_change_in_a_large_module_is_few_entries(one: str, other: str) -> None:
+    """In acceptable time."""
     found = diff(one, other)
     assert found.severity == "semantic"
     assert len(found.changes) <= 3
 
 
-def test_a_constant_is_carried_through_no_loop() -> None:
-    """However deeply it is read."""
+def test_a_constant_is_carried_through_no_nested_loop() -> None:
+    """At any depth."""
     loops = [one for one in settled(nested(50)).walk() if one.op == "while"]
     assert {len(one.operands) for one in loops} == {2}
 
 
-def test_loops_too_deep_for_the_stack_are_refused_or_done() -> None:
-    """But never crash."""
+def test_very_deep_loops_do_not_crash() -> None:
+    """Python's stack does not limit them."""
     assert neutral(nested(500)) == neutral(nested(500))
 
 
-def test_a_loop_that_is_read_in_full_is_one_loop() -> None:
-    """A plain one among the large ones."""
+def test_an_ordinary_loop_is_kept() -> None:
+    """Next to the large ones."""
     assert the(settled(hlo(*LOOP, before=STEPS)), "while").op == "while"

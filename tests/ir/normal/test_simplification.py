@@ -16,22 +16,22 @@ from conformance.ir.normal.simplification import (
 from tests.ir.texts import ADD, LOOP, STEPS, after, hlo, neutral, ops, reads, stablehlo, the
 
 
-def test_copies_are_read_through() -> None:
+def test_copies_are_folded() -> None:
     """A convert to the same type as well."""
     text = hlo("%c = f32[4]{0} copy(%x)", "%d = f32[4]{0} convert(%c)", "%r = f32[4] negate(%d)")
     found = after(text, to_exact, fold_copies)
     assert (ops(found), reads(the(found, "negate"))) == (["negate"], ["x"])
 
 
-def test_a_copy_to_another_memory_stays() -> None:
-    """Both to the host and back; between memories of a device it is the compiler's affair."""
+def test_a_copy_to_the_host_is_kept() -> None:
+    """In both directions; between memories of a device the compiler chooses."""
     there, here = "%c = f32[4]{0:S(5)} copy(%x)", "%r = f32[4]{0} copy(%c)"
     assert neutral(hlo(there, here)) != neutral(hlo("%r = f32[4] copy(%x)"))
     assert neutral(hlo(there.replace("S(5)", "S(1)"), here)) == neutral(hlo("%r = f32[4] copy(%x)"))
 
 
-def test_an_asynchronous_copy_to_the_host_stays_one_copy() -> None:
-    """Start and done are the copy."""
+def test_an_asynchronous_copy_to_the_host_becomes_a_copy() -> None:
+    """Start and done are folded."""
     pair = hlo(
         "%s = (f32[4]{0:S(5)}, f32[4]{0}, u32[]) copy-start(%x)",
         "%r = f32[4]{0:S(5)} copy-done(%s)",
@@ -39,8 +39,8 @@ def test_an_asynchronous_copy_to_the_host_stays_one_copy() -> None:
     assert neutral(pair) == neutral(hlo("%r = f32[4]{0:S(5)} copy(%x)"))
 
 
-def test_reshapes_in_a_row_are_one() -> None:
-    """And none, if the shape is the old one in the end."""
+def test_consecutive_reshapes_are_merged() -> None:
+    """And folded if the shape is the original one."""
     chain = ["%a = f32[2,2] reshape(%x)", "%b = f32[1,4] reshape(%a)"]
     found = after(hlo(*chain, "%r = f32[4,1] reshape(%b)"), to_exact, fold_reshapes)
     assert reads(found.entry.results[0][0]) == ["x"]
@@ -61,14 +61,14 @@ def test_reshapes_in_a_row_are_one() -> None:
         ("%r = s32[4]{0} convert(%x)", True),
     ],
 )
-def test_what_moves_nothing_is_nothing(operation: str, kept: bool) -> None:
-    """What changes no element and no place is read through."""
+def test_identities_are_folded(operation: str, kept: bool) -> None:
+    """Operations that change no element and no place."""
     found = after(hlo(operation), to_exact, fold_copies, fold_identities, fold_reshapes)
     assert bool(ops(found)) is kept
 
 
-def test_a_broadcast_that_turns_a_square_stays() -> None:
-    """The shape is the old one, the places are not."""
+def test_a_transposing_broadcast_is_kept() -> None:
+    """The shape is equal, the places are not."""
     made = "%m = f32[4,4] broadcast(%x), dimensions={0}"
     turned = hlo(made, "%r = f32[4,4] broadcast(%m), dimensions={1,0}")
     assert ops(after(turned, to_exact, fold_identities)) == ["broadcast", "broadcast"]
@@ -76,8 +76,8 @@ def test_a_broadcast_that_turns_a_square_stays() -> None:
     assert ops(after(straight, to_exact, fold_identities)) == ["broadcast"]
 
 
-def test_slices_of_a_whole_are_the_whole() -> None:
-    """Wherever a dynamic one begins; and an update of everything is the update."""
+def test_full_slices_and_updates_are_folded() -> None:
+    """A dynamic slice of everything can only begin at 0."""
     start = "%i = s32[] constant(2)"
     taken = hlo(start, "%r = f32[4] dynamic-slice(%x, %i), dynamic_slice_sizes={4}")
     assert neutral(taken) == neutral(hlo("%r = f32[4] copy(%x)"))
@@ -104,8 +104,8 @@ def test_comparisons_are_mirrored(greater: str, less: str) -> None:
 
 
 @pytest.mark.parametrize(("direction", "same"), [("EQ", True), ("NE", True), ("LT", False)])
-def test_equality_has_no_order(direction: str, same: bool) -> None:
-    """The other comparisons have one."""
+def test_operands_of_equality_are_sorted(direction: str, same: bool) -> None:
+    """Those of other comparisons are not."""
     one = neutral(hlo(f"%r = pred[4] compare(%x, %y), direction={direction}"))
     other = neutral(hlo(f"%r = pred[4] compare(%y, %x), direction={direction}"))
     assert (one == other) is same
@@ -115,20 +115,20 @@ REDUCE = "f32[4] all-reduce(%x), replica_groups={}, to_apply=%add"
 CALL = 'f32[4] custom-call(%x), custom_call_target="f", custom_call_has_side_effect=true'
 
 
-def test_what_nobody_reads_is_gone() -> None:
-    """And what only that read."""
+def test_dead_code_is_removed() -> None:
+    """With the instructions that only it reads."""
     text = hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)", "%r = f32[4] add(%x, %y)")
     assert ops(after(text, eliminate_dead_code)) == ["add"]
 
 
 @pytest.mark.parametrize("impure", [REDUCE, CALL, "f32[4] rng(%x, %y), distribution=rng_uniform"])
-def test_what_does_more_than_compute_stays(impure: str) -> None:
+def test_dead_effects_are_kept(impure: str) -> None:
     """An unread collective still waits for the others."""
     text = hlo(f"%a = {impure}", "%b = f32[4] sine(%a)", "%r = f32[4] add(%x, %y)", before=ADD)
     assert len(ops(after(text, eliminate_dead_code))) == 2
 
 
-def test_a_dead_loop_is_gone_unless_it_does_something() -> None:
+def test_a_dead_loop_is_removed_unless_it_has_an_effect() -> None:
     """A collective within counts, at any depth."""
     talks = STEPS.replace("multiply(%x, %w)", "all-reduce(%x), replica_groups={}, to_apply=%add")
     dead = [*LOOP, "%n = f32[4] negate(%x)"]
@@ -136,8 +136,8 @@ def test_a_dead_loop_is_gone_unless_it_does_something() -> None:
     assert neutral(hlo(*dead, before=f"{ADD}\n\n{talks}")) != neutral(hlo("%n = f32[4] negate(%x)"))
 
 
-def test_a_call_that_is_kept_counts_for_what_it_calls() -> None:
-    """Work of the host is not inlined, its effects are still effects."""
+def test_a_kept_call_has_the_effects_of_its_callee() -> None:
+    """Calls on the host are not inlined."""
     callee = "%callee {\n  %x = f32[4] parameter(0)\n  ROOT %n = " + REDUCE + "\n}"
     host = 'frontend_attributes={_xla_compute_type="host"}'
     text = hlo(
@@ -148,8 +148,8 @@ def test_a_call_that_is_kept_counts_for_what_it_calls() -> None:
     assert ops(after(text, eliminate_dead_code)) == ["call", "add"]
 
 
-def test_equal_work_is_done_once() -> None:
-    """Operands of commutative operations in any order."""
+def test_equal_instructions_are_merged() -> None:
+    """With operands of commutative operations in any order."""
     text = hlo(
         "%a = f32[4] add(%x, %y)",
         "%b = f32[4] add(%y, %x)",
@@ -158,8 +158,8 @@ def test_equal_work_is_done_once() -> None:
     assert ops(after(text, eliminate_common_subexpressions)) == ["add", "subtract"]
 
 
-def test_two_collectives_are_two() -> None:
-    """Nor are what they depend on merged away between them."""
+def test_equal_collectives_are_not_merged() -> None:
+    """Nor are the instructions that depend on them."""
     text = hlo(f"%a = {REDUCE}", f"%b = {REDUCE}", "%r = f32[4] subtract(%a, %b)", before=ADD)
     assert ops(after(text, eliminate_common_subexpressions)) == [
         "all-reduce",
@@ -168,8 +168,8 @@ def test_two_collectives_are_two() -> None:
     ]
 
 
-def test_equal_loops_are_one() -> None:
-    """What reads one reads the other, whatever order each carries its values in."""
+def test_equal_loops_are_merged() -> None:
+    """In any order of their carries."""
     again = [line.replace("%loop", "%loop2").replace("%r ", "%r2 ") for line in LOOP[2:]]
     text = hlo(*LOOP, *again, "%s = f32[4] subtract(%r, %r2)", before=STEPS)
     once = hlo(*LOOP, "%s = f32[4] subtract(%r, %r)", before=STEPS)

@@ -15,8 +15,8 @@ TAKEN = "%parameter.1, %constant.1, %parameter.2"
 CALLED = "body=@computation.1, condition=@computation.2"
 
 
-def test_the_text_is_read_top_down() -> None:
-    """Computations before those that use them, one instruction a line."""
+def test_the_text_lists_callees_before_callers() -> None:
+    """An instruction a line."""
     assert TEXT.splitlines() == [
         f"conformance-ir 1 hlo {neutral(hlo(*LOOP, before=STEPS))}",
         "",
@@ -49,16 +49,16 @@ def test_the_text_is_read_top_down() -> None:
     ]
 
 
-def test_a_reducer_is_named_by_what_it_does() -> None:
-    """And is there once for all that use it."""
+def test_a_reducer_is_named_by_its_operation() -> None:
+    """And printed once for all its callers."""
     lines = [f"%r{n} = f32[4] all-reduce(%x), replica_groups={{}}, to_apply=%add" for n in range(2)]
     text = dumps(settled(hlo(*lines, before=ADD)))
     assert text.count("add_f32 {") == 1
     assert text.count("to_apply=@add_f32") == 2
 
 
-def test_what_is_loaded_is_what_was_dumped() -> None:
-    """To the letter."""
+def test_the_text_round_trips() -> None:
+    """Byte for byte."""
     found = loads(TEXT)
     to_exact(found)
     assert to_canonical(found) == read_head(TEXT).fingerprint
@@ -83,7 +83,7 @@ def test_what_is_loaded_is_what_was_dumped() -> None:
     ],
     ids=repr,
 )
-def test_every_attribute_survives(value: object) -> None:
+def test_every_attribute_round_trips(value: object) -> None:
     """With its type."""
     found = settled(hlo("%r = f32[4] negate(%x)"))
     one = next(i for i in found.walk() if i.op == "negate")
@@ -99,16 +99,16 @@ def test_every_attribute_survives(value: object) -> None:
     "type_",
     ["f32[]", "key<fry>[2]", "(f32[2,?], (s32[], token[]))", "()", "bf16[<=8,4]S(pinned_host)"],
 )
-def test_types_are_read_as_they_are_written(type_: str) -> None:
-    """Nested and empty ones too."""
+def test_types_round_trip(type_: str) -> None:
+    """Also nested and empty ones."""
     text = f"conformance-ir 1 hlo 00\n\nentry {{\n  %a.1 = {type_} a()\n  return %a.1\n}}\n"
     again = dumps(loads(text)).splitlines()
     assert again[3] == f"  %a.1 = {type_} a()"
 
 
 @pytest.mark.parametrize("text", ["", "f32", "(f32[]", "[2]", "(f32[], "])
-def test_what_is_no_type_is_refused(text: str) -> None:
-    """With what stands there."""
+def test_a_malformed_type_of_a_text_is_refused(text: str) -> None:
+    """With the text found."""
     with pytest.raises(ValueError, match="is no type"):
         read_type(text, 0)
 
@@ -132,15 +132,15 @@ def test_what_is_no_type_is_refused(text: str) -> None:
     ],
 )
 def test_a_damaged_text_is_refused(old: str, new: str, message: str) -> None:
-    """With the line, and what was expected there."""
+    """With the line and the expected text."""
     assert old in TEXT
     with pytest.raises(IrSyntaxError, match=message):
         loads(TEXT.replace(old, new, 1))
 
 
 @pytest.mark.parametrize("count", range(1, 28, 3))
-def test_a_text_that_ends_early_is_refused(count: int) -> None:
-    """Wherever it ends."""
+def test_a_truncated_text_is_refused(count: int) -> None:
+    """At any line."""
     with pytest.raises(IrSyntaxError, match=r"line \d+"):
         loads("\n".join(TEXT.splitlines()[:count]))
 
@@ -152,8 +152,8 @@ def test_the_head_is_read_alone() -> None:
         read_head("")
 
 
-def test_what_is_unread_is_written_too() -> None:
-    """After what is read, in an order that depends on nothing but the graph."""
+def test_unread_instructions_are_printed() -> None:
+    """After the others, in an order that depends on the graph alone."""
     call = 'custom-call({}), custom_call_target="f", custom_call_has_side_effect=true'
     one, other = (
         [f"%a = () {call.format('%x')}", f"%b = () {call.format('%y')}"][::step] for step in (1, -1)
@@ -163,7 +163,7 @@ def test_what_is_unread_is_written_too() -> None:
     assert texts[0].count("custom-call(") == 2
 
 
-def test_a_result_that_is_nothing_is_nothing() -> None:
+def test_a_module_without_results_round_trips() -> None:
     """A module may return no value."""
     found = settled(hlo("%r = () tuple()"))
     assert "  return\n" in dumps(found)

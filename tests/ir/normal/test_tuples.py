@@ -29,8 +29,8 @@ NESTED = """%condition {
 }"""
 
 
-def test_elements_are_read_where_they_are_made() -> None:
-    """Through tuples within tuples."""
+def test_elements_are_read_from_their_producers() -> None:
+    """Through nested tuples."""
     text = hlo(
         "%a = (f32[4], f32[4]) tuple(%x, %y)",
         "%b = ((f32[4], f32[4]), f32[4]) tuple(%a, %x)",
@@ -42,16 +42,16 @@ def test_elements_are_read_where_they_are_made() -> None:
     assert (ops(found), reads(the(found, "negate"))) == (["negate"], ["y"])
 
 
-def test_a_loop_carries_as_many_values_as_its_tuple_holds() -> None:
-    """Operands, parameters and results, one each."""
+def test_the_tuple_of_a_loop_is_split() -> None:
+    """Into operands, parameters and results."""
     loop = the(after(hlo(*LOOP, before=STEPS), fold_tuples), "while")
     assert reads(loop) == ["zero", "x", "y"]
     bodies = dict(loop.bodies)
     assert len(bodies["body"].parameters) == len(bodies["body"].results) == 3
 
 
-def test_tuples_within_what_a_loop_carries_are_nothing() -> None:
-    """Nor how its result is taken apart."""
+def test_nested_tuples_of_a_loop_are_split() -> None:
+    """However the result is taken apart."""
     lines = [
         "%zero = s32[] constant(0)",
         "%s = (f32[4], f32[4]) tuple(%x, %y)",
@@ -63,7 +63,7 @@ def test_tuples_within_what_a_loop_carries_are_nothing() -> None:
     assert neutral(hlo(*lines, before=NESTED)) == neutral(hlo(*LOOP, before=STEPS))
 
 
-def test_a_result_that_is_a_loop_is_its_values() -> None:
+def test_a_returned_tuple_is_split() -> None:
     """The module returns tensors."""
     whole = hlo(*LOOP[:3], before=STEPS)
     lines = [
@@ -76,8 +76,8 @@ def test_a_result_that_is_a_loop_is_its_values() -> None:
     assert neutral(whole) == neutral(parts)
 
 
-def test_a_tuple_that_is_taken_as_a_whole_stays() -> None:
-    """What a barrier holds together is its own affair."""
+def test_the_tuple_of_a_barrier_is_kept() -> None:
+    """The barrier takes it as a whole."""
     text = hlo(
         "%t = (f32[4], f32[4]) tuple(%x, %y)",
         "%b = (f32[4], f32[4]) opt-barrier(%t)",
@@ -87,16 +87,16 @@ def test_a_tuple_that_is_taken_as_a_whole_stays() -> None:
     assert neutral(text) != neutral(hlo("%r = f32[4] copy(%y)"))
 
 
-def test_a_body_of_two_loops_is_two_bodies() -> None:
-    """Each is rewritten for the loop that it belongs to."""
+def test_a_body_of_two_loops_is_copied() -> None:
+    """Each is rewritten for its loop."""
     again = [line.replace("%loop", "%loop2").replace("%r ", "%r2 ") for line in LOOP[2:]]
     found = after(hlo(*LOOP, *again, "%s = f32[4] add(%r, %r2)", before=STEPS), fold_tuples)
     bodies = {id(inner) for one in found.walk() for _, inner in one.bodies}
     assert len(bodies) == 4
 
 
-def test_bodies_shared_beyond_number_are_refused() -> None:
-    """Forty conditionals within each other, both branches the same, are a trillion."""
+def test_too_many_shared_bodies_are_refused() -> None:
+    """Forty nested conditionals, each with equal branches, are a trillion."""
     first = "%f0 {\n  %p = f32[4] parameter(0)\n  ROOT %r = f32[4] negate(%p)\n}"
     others = [
         f"%f{n} {{\n  %p = f32[4] parameter(0)\n  %t = pred[] constant(true)\n"

@@ -16,7 +16,7 @@ YIELDED = {1: "832a8e38e97a332c"}
 """A digest of the fingerprints of the samples, by version."""
 
 
-def test_a_version_yields_the_same_for_ever() -> None:
+def test_a_version_has_constant_fingerprints() -> None:
     """Goldens and cached records of a version are compared without a second look.
 
     When this fails on purpose: raise `VERSION`, record the new digest here, and accept the goldens
