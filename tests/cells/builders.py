@@ -80,7 +80,7 @@ def _digest(text: str) -> str:
 
 
 def make_lock(cell: Cell, pins: dict[str, tuple[str, str]], hosts: str = "") -> Lock:
-    """Return a lock of `name -> (version, sha256)`, for this host unless said otherwise."""
+    """Return a lock of `name -> (version, sha256)`, for this host by default."""
     lines = [
         f"# {MAGIC}",
         f"# environment: {cell.env_id}",
@@ -92,7 +92,7 @@ def make_lock(cell: Cell, pins: dict[str, tuple[str, str]], hosts: str = "") -> 
 
 
 def make_python(path: Path, script: str) -> Path:
-    """Write an executable shell script that stands where an interpreter would."""
+    """Write an executable shell script in place of an interpreter."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)

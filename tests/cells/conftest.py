@@ -31,7 +31,7 @@ def releases() -> Releases:
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is the only package index uv sees, with a package cache of its own."""
+    """A folder as the only package index of uv, with an empty package cache."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     monkeypatch.setenv("UV_FIND_LINKS", str(folder))
@@ -64,7 +64,7 @@ def _fresh_interpreter_search() -> None:
 def nightly(
     tmp_path: Path, index: FakeIndex, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FakeIndex]:
-    """An index of nightlies of this test's own, of the plainest sort, beside the package index."""
+    """An index of nightlies for this test, in plain HTML, in addition to the package index."""
     folder = tmp_path / "nightly"
     folder.mkdir()
     made = FakeIndex(folder=folder, html=True, upload_times=False)

@@ -125,7 +125,7 @@ def serve(index: FakeIndex) -> ThreadingHTTPServer:
 
 @contextlib.contextmanager
 def serving(status: int, kind: str, body: bytes, *, late: bool = False) -> Iterator[str]:
-    """Give one answer to whatever is asked, maybe none for long; the URL has a secret in it."""
+    """Give the same answer to every request, optionally late; the URL contains a secret."""
     released = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):

@@ -54,7 +54,7 @@ def test_creation_lock_is_held_by_children_of_a_killed_run(tmp_path: Path) -> No
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """A disk of its own, and what makes it read-only; skips where mounting is not permitted."""
+    """A mounted disk and a function that makes it read-only; skips if mounting is not permitted."""
     folder = tmp_path / "disk"
     folder.mkdir()
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("missing_interpreter_fails")
 
 BUILDS = "https://github.com/astral-sh/python-build-standalone/releases/download"
-"""Where uv's builds are, which a mirror stands for."""
+"""URL of the builds of uv, which a mirror replaces."""
 _LIST_UV_MANAGED = interpreters._list_uv_managed
 
 

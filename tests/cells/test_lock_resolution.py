@@ -37,7 +37,7 @@ CELL = Cell(release="0.6.0", python="3.11")
 
 @pytest.fixture
 def releases() -> Releases:
-    """One release of 2025-01-31, with flax beside it."""
+    """One release of 2025-01-31, and flax as an additional package."""
     return replace(table("0.6.0"), packages=("flax",))
 
 
@@ -303,7 +303,7 @@ NIGHT = "0.8.3.dev20251120"
 
 @pytest.fixture
 def night(upstream: FakeIndex, nightly: FakeIndex) -> Releases:
-    """Releases, with a nightly that wants a NumPy; both indexes have what they should not."""
+    """Releases with a nightly that requires NumPy; both indexes have misleading packages."""
     tag = "cp311-cp311-manylinux2014_x86_64"
     nightly.add("jax", NIGHT, requires=f"jaxlib<={NIGHT},>=0.6")
     nightly.add("jaxlib", NIGHT, tag=tag, requires="numpy")
@@ -374,7 +374,7 @@ def test_release_with_a_pinned_nightly_jaxlib(
 
 @pytest.fixture
 def plugins(upstream: FakeIndex, nightly: FakeIndex) -> None:
-    """What platforms want beside the two: of that night, and of others."""
+    """Plugins and libtpu, of the date of the nightly and of other dates."""
     for version in ("0.0.30.dev20251118", "0.0.30.dev20251121"):
         nightly.add("libtpu", version)
     for name in ("jax-cuda12-plugin", "jax-cuda12-pjrt"):

@@ -55,7 +55,7 @@ class Index:
 
 @pytest.fixture
 def known() -> Releases:
-    """Releases, and nightlies beside them."""
+    """Releases with an index of nightlies."""
     return replace(table("0.6.0", "0.8.1", "0.8.2"), find_nightlies=Index)
 
 

@@ -37,7 +37,7 @@ def of_day(version: str, month: int, day: int) -> Release:
 
 
 def opened() -> NightlyIndex:
-    """Return the index that the environment names, beside released jaxlibs of before and after."""
+    """Return the index of the environment, with jaxlibs released before and after its nightlies."""
     return NightlyIndex(lambda: "", (of_day("0.8.2", 11, 10), of_day("0.8.2.1", 12, 24)))
 
 
@@ -126,7 +126,7 @@ def test_url_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def serve_page() -> Iterator[Serve]:
-    """Serve one answer to whatever is asked, maybe late, and return the URL."""
+    """Serve the same answer to every request, optionally late, and return the URL."""
     with ExitStack() as stack:
         yield lambda *answer, **more: stack.enter_context(serving(*answer, **more))
 

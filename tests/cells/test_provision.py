@@ -39,7 +39,7 @@ CELL = Cell(release="0.6.0", python=HERE)
 
 @pytest.fixture
 def lock(wheels: Path) -> Lock:
-    """A lock of one small package that stands for jax."""
+    """A lock with one small package in place of jax."""
     return make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
 
 
@@ -49,7 +49,7 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def said(python: Path, code: str) -> str:
+def run_code(python: Path, code: str) -> str:
     """Run code in an environment and return what it prints."""
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
 
@@ -58,7 +58,7 @@ def test_environment_has_the_packages_of_its_lock(lock: Lock, cache: Path) -> No
     """The packages are importable, and the facts are stored."""
     assert not is_provisioned(CELL, lock, cache)
     environment = provision(CELL, lock=lock, cache=cache)
-    assert said(environment.python, "import jax; print(jax.__version__)") == "0.6.0\n"
+    assert run_code(environment.python, "import jax; print(jax.__version__)") == "0.6.0\n"
     assert environment.versions == {"jax": "0.6.0"}
     assert is_provisioned(CELL, lock, cache)
 
@@ -133,7 +133,7 @@ def test_damaged_environment_is_created_again(
         python.unlink()
         python.symlink_to("/bin/sh")
     assert not is_provisioned(CELL, lock, cache)
-    assert said(provision(CELL, lock=lock, cache=cache).python, "import jax; print(1)") == "1\n"
+    assert run_code(provision(CELL, lock=lock, cache=cache).python, "import jax; print(1)") == "1\n"
 
 
 def test_replaced_interpreter_of_the_same_version_is_accepted(
@@ -188,7 +188,7 @@ def test_environment_of_a_killed_run_is_created_again(lock: Lock, cache: Path) -
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
     python = provision(CELL, lock=lock, cache=cache).python
-    assert said(python, "import jax; print(jax.__version__)") == "0.6.0\n"
+    assert run_code(python, "import jax; print(jax.__version__)") == "0.6.0\n"
 
 
 def test_cache_that_is_a_file_is_infra(lock: Lock, tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_real_release_is_importable(real_releases: Releases) -> None:
     lock = find_lock(cell, real_releases, folders=[MATRICES], cache=cache)
     environment = provision(cell, lock=lock, cache=cache)
     code = "import jax, numpy; print(jax.__version__, numpy.__version__)"
-    assert said(environment.python, code) == "0.6.0 2.2.4\n"
+    assert run_code(environment.python, code) == "0.6.0 2.2.4\n"
     path_cell = replace(cell, release=f"path:{environment.python}")
     seen = find_lock(path_cell, real_releases, folders=[], cache=cache)
     assert seen.pins.items() >= lock.pins.items()
@@ -305,7 +305,7 @@ def test_nightly_is_installed_from_its_index(
     cell = Cell(release="0.8.3.dev20251120", python=HERE)
     environment = provision(cell, lock=replace(night, nightly_index=nightly.url), cache=cache)
     code = "import jax, numpy; print(jax.__version__, numpy.__version__)"
-    assert said(environment.python, code) == "0.8.3.dev20251120 2.0.0\n"
+    assert run_code(environment.python, code) == "0.8.3.dev20251120 2.0.0\n"
     assert "/index/numpy/" not in nightly.requests
     assert "/index/jax/" not in index.requests
     assert not any(

@@ -42,8 +42,8 @@ def cache(tmp_path: Path) -> Path:
     return cache
 
 
-def left(cache: Path) -> list[str]:
-    """Return the names of the environments that are there."""
+def list_names(cache: Path) -> list[str]:
+    """Return the names of the environments in a cache."""
     return [stored.folder.name for stored in list_environments(cache)]
 
 
@@ -56,7 +56,7 @@ def test_unneeded_environments_are_removed(cache: Path) -> None:
         "ddd": "it is not finished",
     }
     pruned = prune(found)
-    assert left(cache) == ["jax0.6.0-py311-aaa"]
+    assert list_names(cache) == ["jax0.6.0-py311-aaa"]
     assert pruned.freed >= 16 << 10
     assert [path.name for path in (cache / "envs").iterdir()] == ["jax0.6.0-py311-aaa"]
 
@@ -73,10 +73,10 @@ def test_environment_of_a_committed_lock_stays(cache: Path, tmp_path: Path) -> N
 
 def test_dry_run_removes_nothing(cache: Path) -> None:
     """It reports the same removals."""
-    before = left(cache)
+    before = list_names(cache)
     found = find_unneeded(cache, locks=collect_lock_hashes([], cache), wanted=WANTED)
     dry = prune(found, dry_run=True)
-    assert left(cache) == before
+    assert list_names(cache) == before
     assert dry == prune(found)
 
 
@@ -108,11 +108,11 @@ def test_environment_in_use_stays(cache: Path) -> None:
     os.utime(f"{folder}.used", (5, 5))
     problems = [removal.problem for removal in prune(found).removals]
     assert problems == ["", "", "in use"]
-    assert left(cache) == ["jax0.6.0-py311-aaa", "jax0.6.0-py311-bbb"]
+    assert list_names(cache) == ["jax0.6.0-py311-aaa", "jax0.6.0-py311-bbb"]
     assert read_last_use(folder) == 5
     holder.communicate(b"\n")
     prune(found[-1:])
-    assert left(cache) == ["jax0.6.0-py311-aaa"]
+    assert list_names(cache) == ["jax0.6.0-py311-aaa"]
 
 
 def test_removed_environment_is_created_again(wheels: Path, tmp_path: Path) -> None:

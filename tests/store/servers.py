@@ -27,7 +27,7 @@ _SECONDS = 60
 
 
 class NoServerError(Exception):
-    """No server can be had; the reason is told."""
+    """No server can be started; the message has the reason."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Git repositories on the spot: a suite of its own, with another repository below it."""
+"""Git repositories for tests: a suite, with another repository as its submodule."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_version():
     assert mini_tests.version == os.environ["MINI_VERSION"]
 """,
 }
-"""A suite that reads what its submodule holds, and wants to be told things."""
+"""A suite that reads a file of its submodule, and has settings of all kinds."""
 DEFINITION = """\
 title = "Mini"
 url = "{url}"

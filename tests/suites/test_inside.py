@@ -110,7 +110,7 @@ def test_process_with_threads_is_not_forked(tmp_path: Path) -> None:
 
 
 def examples_of(folder: Path, **how: Any) -> tuple[dict[str, TestReport], list[str]]:
-    """Return how tests of Hypothesis end, and what they have seen."""
+    """Return the outcomes of tests of Hypothesis, and the examples that were drawn."""
     write(folder, {"test_one.py": EXAMPLES})
     seen = ends(session(folder, examples=Examples(**how)))
     number, _, values = seen["test_told"].out.partition(" ")

@@ -154,7 +154,7 @@ def run(
         pool.close()
 
 
-def ran(folder: Path, *names: str, **more: Any) -> dict[str, FinishedJob]:
+def run_in(folder: Path, *names: str, **more: Any) -> dict[str, FinishedJob]:
     """Run the tests of a folder to the last, and return how each ended, by its own name."""
     jobs = jobs_of(folder, *names, **{k: v for k, v in more.items() if k == "timeout"})
     may_fork = more.pop("forks", False)

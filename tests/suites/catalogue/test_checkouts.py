@@ -24,19 +24,19 @@ def made(tmp_path: Path) -> Repositories:
 
 
 @pytest.fixture
-def told() -> list[str]:
-    """What is told on the way."""
+def notes() -> list[str]:
+    """The messages about fetches and changes."""
     return []
 
 
 @pytest.fixture
-def checkouts(tmp_path: Path, told: list[str]) -> Checkouts:
+def checkouts(tmp_path: Path, notes: list[str]) -> Checkouts:
     """An empty cache."""
-    return Checkouts(tmp_path / "cache", told.append)
+    return Checkouts(tmp_path / "cache", notes.append)
 
 
 def test_checkout_is_fetched_once(
-    checkouts: Checkouts, made: Repositories, told: list[str]
+    checkouts: Checkouts, made: Repositories, notes: list[str]
 ) -> None:
     """Then it is used offline, with the pinned revision."""
     suite = made.named()
@@ -47,7 +47,7 @@ def test_checkout_is_fetched_once(
     second = checkouts.get(suite)
     assert first == second
     assert (first.label, first.own) == (made.revision, False)
-    assert told == [f"fetching {NAME} {made.revision[:12]} from {made.url}"]
+    assert notes == [f"fetching {NAME} {made.revision[:12]} from {made.url}"]
 
 
 def test_each_revision_has_its_checkout(checkouts: Checkouts, made: Repositories) -> None:
@@ -85,18 +85,18 @@ def break_git(folder: Path) -> None:
 
 @pytest.mark.parametrize("change", [edit, remove, add, break_git])
 def test_changed_checkout_is_restored(
-    checkouts: Checkouts, made: Repositories, told: list[str], change: Callable[[Path], None]
+    checkouts: Checkouts, made: Repositories, notes: list[str], change: Callable[[Path], None]
 ) -> None:
     """With a message."""
     before = checkouts.get(made.named())
     change(before.folder)
-    told.clear()
+    notes.clear()
     after = checkouts.get(made.named())
     assert before == after
     assert (after.folder / "spec" / "data.json").is_file()
     assert not (after.folder / "spec" / "more.txt").exists()
     assert (after.folder / "conftest.py").read_text() != "broken"
-    (line,) = told
+    (line,) = notes
     assert "was changed since it was fetched, and is restored" in line or "fetching" in line
 
 
@@ -112,7 +112,7 @@ def test_checkout_in_use_is_not_restored(checkouts: Checkouts, made: Repositorie
     assert (checkout.folder / "conftest.py").read_text() != "broken"
 
 
-def cloned(made: Repositories, folder: Path) -> Path:
+def clone_suite(made: Repositories, folder: Path) -> Path:
     """Clone the suite with its submodule, and return where it lies."""
     git(made.folder, "clone", "--quiet", made.url, str(folder))
     shutil.rmtree(folder / "spec")
@@ -122,7 +122,7 @@ def cloned(made: Repositories, folder: Path) -> Path:
 
 def test_own_checkout_has_its_revision(made: Repositories, tmp_path: Path) -> None:
     """If it is a Git repository."""
-    folder = cloned(made, tmp_path / "mine")
+    folder = clone_suite(made, tmp_path / "mine")
     whole = inspect_own_checkout(folder, made.named())
     assert (whole.label, whole.own) == (made.revision, True)
     edit(folder)
@@ -140,7 +140,7 @@ def test_content_hash_is_independent_of_the_folder(
     made: Repositories, checkouts: Checkouts, tmp_path: Path
 ) -> None:
     """Cached results are valid on another machine."""
-    folder = cloned(made, tmp_path / "mine")
+    folder = clone_suite(made, tmp_path / "mine")
     (folder / "mini_tests" / "__pycache__").mkdir()
     (folder / "mini_tests" / "__pycache__" / "x.pyc").touch()
     assert inspect_own_checkout(folder, made.named()).content == checkouts.get(made.named()).content

@@ -14,8 +14,8 @@ from tests.suites.trials import write
 TOML = DEFINITION.format(url="https://host/mini", revision="a" * 40)
 
 
-def defined(folder: Path, text: str) -> str:
-    """Define a suite, and return what is wrong with that."""
+def find_problem(folder: Path, text: str) -> str:
+    """Define a suite, and return the error message."""
     write(folder, {"mini/suite.toml": text})
     with pytest.raises(UsageError) as caught:
         load_suite("mini", folder)
@@ -54,9 +54,9 @@ def test_invalid_definition_names_file_and_field(
 ) -> None:
     """One usage error for every kind of mistake."""
     assert before in TOML
-    told = defined(tmp_path, TOML.replace(before, after))
-    assert told.startswith(f"{tmp_path}/mini/suite.toml: ")
-    assert said in told
+    problem = find_problem(tmp_path, TOML.replace(before, after))
+    assert problem.startswith(f"{tmp_path}/mini/suite.toml: ")
+    assert said in problem
 
 
 def test_committed_definitions_are_valid() -> None:

@@ -26,7 +26,7 @@ TEST = "mini_tests/test_sums.py::test_a[b c]"
 
 @dataclass(frozen=True)
 class Home:
-    """Suites in a folder, with a checkout beside."""
+    """Suites in a folder, with a checkout."""
 
     folder: Path
     files: Path
@@ -51,8 +51,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(folder=tmp_path / "suites", files=write(tmp_path / "files", TESTS))
 
 
-def asked(home: Home, *words: str, **more: Any) -> Suite:
-    """Return what is asked for."""
+def request_suite(home: Home, *words: str, **more: Any) -> Suite:
+    """Return the requested suite."""
     return make_suite(words, start=home.folder.parent / "work", home=home, **more)
 
 
@@ -65,7 +65,7 @@ def one_case(suite: Suite) -> Any:
 
 def test_whole_suite_has_the_arguments_of_its_definition(home: Home) -> None:
     """Without further options."""
-    suite = asked(home, "mini")
+    suite = request_suite(home, "mini")
     assert suite.paths == (f"{home.files}/mini_tests",)
     assert suite.arguments == ("--max-examples", "5")
     assert (suite.timeout, suite.definition.environment) == (30.0, {"MINI": "yes"})
@@ -81,7 +81,7 @@ def test_whole_suite_has_the_arguments_of_its_definition(home: Home) -> None:
 @pytest.mark.parametrize("word", [f"mini::{TEST}", TEST])
 def test_single_test_is_requested_by_node_or_id(home: Home, word: str) -> None:
     """The id is that of the reports."""
-    suite = asked(home, word)
+    suite = request_suite(home, word)
     assert (suite.name, suite.complete) == ("mini", False)
     assert suite.paths == (f"{home.files}/{TEST}",)
 
@@ -91,7 +91,7 @@ def test_options_override_the_definition(home: Home) -> None:
     home = replace(home, own=True)
     how = Examples(number=7, seed=1, shrink=True)
     words = ("mini::mini_tests", "-k", "sum")
-    suite = asked(home, *words, timeout=3.0, wanted=["./x"], examples=how, standard="2")
+    suite = request_suite(home, *words, timeout=3.0, wanted=["./x"], examples=how, standard="2")
     assert suite.arguments == ("--max-examples", "7", "-k", "sum")
     assert suite.examples == Examples(number=None, seed=1, shrink=True)
     assert (suite.timeout, suite.complete) == (3.0, False)
@@ -105,42 +105,42 @@ def test_options_override_the_definition(home: Home) -> None:
 
 def test_versions_of_a_standard_have_distinct_tests(home: Home) -> None:
     """Each can be rerun by its id."""
-    each = asked(home, "mini", standard="all").split_standards()
+    each = request_suite(home, "mini", standard="all").split_standards()
     assert len({suite.hash for suite in each}) == len(each)
     case = one_case(each[1])
     assert (case.id, case.name) == (f"mini@2/{TEST}", TEST)
     assert shlex.split(case.arguments) == [f"mini::{TEST}", "--standard", "2"]
-    again = asked(home, case.id)
+    again = request_suite(home, case.id)
     assert again.paths == (f"{home.files}/{TEST}",)
     assert again.settings["standard"] == "2"
 
 
 def test_hash_depends_on_content_and_options(home: Home, tmp_path: Path) -> None:
     """Not on the folder of the checkout."""
-    whole = asked(home, "mini")
+    whole = request_suite(home, "mini")
     other = replace(home, files=write(tmp_path / "other", TESTS), own=True)
-    assert asked(other, "mini").hash == whole.hash
-    assert asked(home, f"mini::{TEST}").hash == whole.hash
+    assert request_suite(other, "mini").hash == whole.hash
+    assert request_suite(home, f"mini::{TEST}").hash == whole.hash
     differ = {
         whole.hash,
-        asked(home, "mini", examples=Examples(number=7)).hash,
-        asked(home, "mini", examples=Examples(shrink=True)).hash,
-        asked(home, "mini", standard="2").hash,
-        asked(home, "mini", "-x").hash,
+        request_suite(home, "mini", examples=Examples(number=7)).hash,
+        request_suite(home, "mini", examples=Examples(shrink=True)).hash,
+        request_suite(home, "mini", standard="2").hash,
+        request_suite(home, "mini", "-x").hash,
     }
     write(other.files, {"spec/data.json": "[]"})
     toml = home.folder / "mini" / "suite.toml"
-    differ.add(asked(other, "mini").hash)
+    differ.add(request_suite(other, "mini").hash)
     toml.write_text(toml.read_text().replace('MINI = "yes"', 'MINI = "no"'))
-    differ.add(asked(home, "mini").hash)
+    differ.add(request_suite(home, "mini").hash)
     assert len(differ) == 7
 
 
 def test_existing_path_is_no_name_of_a_suite(home: Home) -> None:
     """Also if a suite has that name."""
     write(home.folder.parent / "work", {"mini/test_a.py": "", "mini_tests/test_sums.py": ""})
-    assert asked(home, "mini").named is None
-    assert asked(home, TEST).named is None
+    assert request_suite(home, "mini").named is None
+    assert request_suite(home, TEST).named is None
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_existing_path_is_no_name_of_a_suite(home: Home) -> None:
     ],
 )
 def test_unknown_suite_is_a_usage_error(home: Home, words: list[str], said: str) -> None:
-    """The message lists what is expected."""
+    """The message lists the names of the suites."""
     write(home.folder.parent / "work", {"here/test_a.py": ""})
     with pytest.raises(UsageError) as caught:
-        asked(home, *words)
+        request_suite(home, *words)
     assert said in str(caught.value)
 
 
@@ -168,4 +168,4 @@ def test_standard_needs_a_named_suite(home: Home) -> None:
     """A folder of tests has none."""
     write(home.folder.parent / "work", {"here/test_a.py": ""})
     with pytest.raises(UsageError, match="--standard 2: expected with the name of a suite"):
-        asked(home, "here", standard="2")
+        request_suite(home, "here", standard="2")

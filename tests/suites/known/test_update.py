@@ -39,8 +39,8 @@ def evidence(release: str, **failures: str) -> CellResults:
     return CellResults(release=release, platform="cpu", failures=own)
 
 
-def taken(known: Deviations, *shown_: CellResults) -> Deviations:
-    """Return what is known after some evidence."""
+def update(known: Deviations, *shown_: CellResults) -> Deviations:
+    """Return the known failures after an update with evidence."""
     return update_deviations(known, shown_, DeviationOrigin(revision="r", examples=5))
 
 
@@ -68,21 +68,21 @@ def test_release_represents_those_up_to_the_next_run(
         evidence(release, **({"a": "no"} if release in fails else {}))
         for release in ("0.4.30", "0.4.38", "0.5.3")
     ]
-    assert set(spans(taken(Deviations(), *seen))) == expected
+    assert set(spans(update(Deviations(), *seen))) == expected
 
 
 def test_tests_with_one_cause_share_an_entry() -> None:
     """Independent of the drawn examples."""
     first = "out.dtype=uint8, but should be uint64 [sum(uint8)]"
     other = "out.dtype=int8, but should be int64 [sum(int8, 3)]"
-    known = taken(
+    known = update(
         Deviations(), evidence("0.5.0", b=first, a=other), evidence("0.6.2", a=first, c="missing")
     )
-    told = {
+    patterns = {
         (entry.deviation.releases, entry.deviation.match, entry.tests) for entry in known.entries
     }
     pattern = r"^out\.dtype=.*, but should be .* \[sum\(.*\)\]"
-    assert told == {
+    assert patterns == {
         ("", pattern, ("a",)), ("<0.6.2", pattern, ("b",)), (">=0.6.2", "^missing", ("c",)),
     }  # fmt: skip
     assert known.generated.releases == {"cpu": {"0.5.0": "", "0.6.2": ""}}
@@ -107,34 +107,34 @@ tests = ["a", "b"]
 def test_edits_by_hand_are_kept() -> None:
     """Reasons, patterns and ranges that no result contradicts."""
     known = parse_deviations(WRITTEN, "here")
-    after = taken(known, evidence("0.5.3", a="not there", b="never here"))
+    after = update(known, evidence("0.5.3", a="not there", b="never here"))
     assert after.entries == known.entries
     # What passes ends, for that test alone, up to what is said of later releases.
-    after = taken(known, evidence("0.5.3", b="never here"))
+    after = update(known, evidence("0.5.3", b="never here"))
     assert spans(after, "b") == {"~=0.5.0": "not|never"}
     assert spans(after, "a") == {">=0.5.0,<0.5.3": "not|never", ">=0.6": "not there"}
     assert {d.reason for d in after.group_by_test()["a"]} == {"the true reason", "another"}
     # The same cause in other releases has the same reason, for a test that has it already.
-    after = taken(known, evidence("0.4.38", b="never"), evidence("0.5.3", a="not", b="not"))
+    after = update(known, evidence("0.4.38", b="never"), evidence("0.5.3", a="not", b="not"))
     assert {d.releases: d.reason for d in after.group_by_test()["b"]} == {"<0.6": "the true reason"}
 
 
 def test_flaky_tests_are_not_updated() -> None:
     """Their known failures stay."""
-    known = taken(Deviations(), evidence("0.5.3", a="no"))
+    known = update(Deviations(), evidence("0.5.3", a="no"))
     unsure = CellResults(release="0.5.3", platform="cpu", unknown=frozenset({"a", "b"}))
-    assert taken(known, unsure) == known
+    assert update(known, unsure) == known
 
 
 def test_platforms_are_updated_independently() -> None:
     """A result on one platform changes no entry of another."""
     gpu = CellResults(release="0.5.3", platform="gpu", failures={"a": failure("other")})
-    known = taken(Deviations(), evidence("0.5.3", a="no"), gpu)
+    known = update(Deviations(), evidence("0.5.3", a="no"), gpu)
     assert {d.platform: d.match for d in known.group_by_test()["a"]} == {
         "cpu": "^no",
         "gpu": "^other",
     }
-    after = taken(known, evidence("0.5.3"))
+    after = update(known, evidence("0.5.3"))
     assert [d.platform for d in after.group_by_test()["a"]] == ["gpu"]
 
 
@@ -142,8 +142,8 @@ def test_may_pass_entry_stays_after_a_pass() -> None:
     """Another failure contradicts it."""
     sometimes = Deviation(match="no", reason="by the example drawn", may_pass=True)
     known = Deviations(entries=(DeviationEntry(deviation=sometimes, tests=("a",)),))
-    assert taken(known, evidence("0.5.3")).entries == known.entries
-    after = taken(known, evidence("0.4.30", a="no"), evidence("0.5.3", a="other"))
+    assert update(known, evidence("0.5.3")).entries == known.entries
+    after = update(known, evidence("0.4.30", a="no"), evidence("0.5.3", a="other"))
     assert spans(after) == {"<0.5.3": "no", ">=0.5.3": "^other"}
 
 
@@ -151,7 +151,7 @@ def test_outcome_is_part_of_the_cause() -> None:
     """A crash is another cause than an exception."""
     crash = failure("SIGSEGV", Outcome.CRASHED)
     one = CellResults(release="0.5.3", platform="cpu", failures={"a": crash})
-    (entry,) = taken(Deviations(), one).entries
+    (entry,) = update(Deviations(), one).entries
     assert (entry.deviation.outcome, entry.deviation.error) == ("crashed", "ValueError")
     assert not is_shown(entry.deviation, failure("SIGSEGV"))
 
@@ -168,12 +168,12 @@ def as_evidence(history: Mapping[str, Mapping[str, str]]) -> list[CellResults]:
 @given(histories)
 def test_updated_entries_agree_with_the_results(history: dict[str, dict[str, str]]) -> None:
     """Of every release; a second update and a round trip change nothing."""
-    known = taken(Deviations(), *as_evidence(history))
+    known = update(Deviations(), *as_evidence(history))
     for release, own in history.items():
         for test in "abc":
             here = [d for d in known.group_by_test().get(test, ()) if d.covers(release, "cpu", {})]
             assert [d.match for d in here] == ([f"^{own[test]}"] if test in own else [])
-    assert taken(known, *as_evidence(history)) == known
+    assert update(known, *as_evidence(history)) == known
     assert parse_deviations(render_deviations(known), "here") == known
 
 
@@ -185,8 +185,8 @@ def test_the_order_of_runs_does_not_matter(
     one_by_one = Deviations()
     for release in order:
         if release in history:
-            one_by_one = taken(one_by_one, evidence(release, **history[release]))
-    assert one_by_one == taken(Deviations(), *as_evidence(history))
+            one_by_one = update(one_by_one, evidence(release, **history[release]))
+    assert one_by_one == update(Deviations(), *as_evidence(history))
 
 
 @given(histories, histories)
@@ -194,13 +194,13 @@ def test_other_releases_are_unchanged(
     first: dict[str, dict[str, str]], then: dict[str, dict[str, str]]
 ) -> None:
     """A run changes only entries of its own release."""
-    known = taken(Deviations(), *as_evidence(first))
-    after = taken(known, *as_evidence(then))
+    known = update(Deviations(), *as_evidence(first))
+    after = update(known, *as_evidence(then))
     for release in first.keys() - then.keys():
         for test in "abc":
-            told = [
+            patterns = [
                 [d.match for d in one.group_by_test().get(test, ()) if d.covers(release, "cpu", {})]
                 for one in (known, after)
             ]
-            assert told[0] == told[1]
+            assert patterns[0] == patterns[1]
     assert after.generated.releases["cpu"].keys() == first.keys() | then.keys()

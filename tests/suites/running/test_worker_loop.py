@@ -1,4 +1,4 @@
-"""The loop of a worker: every test ends, whatever happens to its session."""
+"""The loop of a worker: every test ends, also if its session is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.engine.scheduler import JobUnits
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.suites.running.worker_pool import IN_A_ROW
-from tests.suites.trials import Pool, jobs_of, launch, loop_of, ran, run, write
+from tests.suites.trials import Pool, jobs_of, launch, loop_of, run, run_in, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ def outcomes(found: Mapping[str, FinishedJob]) -> dict[str, Outcome]:
     return {name: one.outcome for name, one in found.items()}
 
 
-def said(one: FinishedJob) -> str:
+def message_of(one: FinishedJob) -> str:
     """Return the message of how a test ended."""
     assert one.error is not None
     return one.error.message
@@ -50,22 +50,22 @@ def said(one: FinishedJob) -> str:
 @pytest.mark.parametrize("forks", [False, True])
 def test_end_of_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
     """Later tests run in the next session."""
-    found = ran(write(tmp_path, {"test_one.py": NASTY}), timeout=2.0, forks=forks)
+    found = run_in(write(tmp_path, {"test_one.py": NASTY}), timeout=2.0, forks=forks)
     good = dict.fromkeys(("test_a", "test_b", "test_c"), Outcome.OK)
     crashed = dict.fromkeys(("test_segfault", "test_exit", "test_closes"), Outcome.CRASHED)
     assert outcomes(found) == {**good, **crashed, "test_hang": Outcome.TIMED_OUT}
-    assert said(found["test_segfault"]) == "the process was ended by SIGSEGV"
-    assert said(found["test_exit"]) == "the process exited with status 5"
-    assert said(found["test_hang"]) == "no end within the timeout of 2 s"
+    assert message_of(found["test_segfault"]) == "the process was ended by SIGSEGV"
+    assert message_of(found["test_exit"]) == "the process exited with status 5"
+    assert message_of(found["test_hang"]) == "no end within the timeout of 2 s"
 
 
 @pytest.mark.parametrize("forks", [False, True])
 def test_test_that_ends_pytest_crashes(tmp_path: Path, *, forks: bool) -> None:
     """The other tests are run."""
     text = "import pytest\n\ndef test_a():\n    pytest.exit('enough')\n\ndef test_b(): pass\n"
-    found = ran(write(tmp_path, {"test_one.py": text}), forks=forks)
+    found = run_in(write(tmp_path, {"test_one.py": text}), forks=forks)
     assert outcomes(found) == {"test_a": Outcome.CRASHED, "test_b": Outcome.OK}
-    assert said(found["test_a"]) == "the test ended the session: Exit: enough"
+    assert message_of(found["test_a"]) == "the test ended the session: Exit: enough"
 
 
 def test_test_that_kills_the_fork_server_is_retried_once(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_test_that_kills_the_fork_server_is_retried_once(tmp_path: Path) -> None
         "def test_kills():\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(5)\n\n"
         "def test_b(): pass\n"
     )
-    found = ran(write(tmp_path, {"test_one.py": text}), forks=True)
+    found = run_in(write(tmp_path, {"test_one.py": text}), forks=True)
     assert outcomes(found) == {
         "test_a": Outcome.OK, "test_kills": Outcome.CRASHED, "test_b": Outcome.OK,
     }  # fmt: skip
@@ -93,7 +93,7 @@ def test_vanished_test_is_not_run(tmp_path: Path) -> None:
     found = run(jobs, lambda _: launch(tmp_path), test_names={job.case.name for job in jobs})
     assert {one.outcome for one in found} == {Outcome.NOT_RUN, Outcome.OK}
     (lost,) = (one for one in found if one.outcome is Outcome.NOT_RUN)
-    assert "its name must not change" in said(lost)
+    assert "its name must not change" in message_of(lost)
 
 
 @pytest.mark.parametrize("forks", [False, True])
@@ -103,7 +103,7 @@ def test_memory_limit_counts_the_test_alone(tmp_path: Path, *, forks: bool) -> N
     for name, size in (("a", 300), ("b", 300), ("c", 600)):
         take = f"kept.append(bytearray(os.urandom(1)) * ({size} << 20))"
         text += f"\ndef test_{name}():\n    {take}\n    time.sleep(0.6)\n"
-    found = ran(write(tmp_path, {"test_one.py": text}), memory=500, forks=forks)
+    found = run_in(write(tmp_path, {"test_one.py": text}), memory=500, forks=forks)
     assert outcomes(found) == {
         "test_a": Outcome.OK, "test_b": Outcome.OK, "test_c": Outcome.OUT_OF_MEMORY,
     }  # fmt: skip
@@ -119,15 +119,15 @@ def test_uncollected_test_is_unsupported(tmp_path: Path) -> None:
     })  # fmt: skip
     names = ("test_fine.py::test_a", "test_fine.py::test_gone", "test_broken.py::test_b",
              "test_old.py::test_d", "test_left_out.py::test_c", "test_fine.py")  # fmt: skip
-    found = ran(tmp_path, *names)
+    found = run_in(tmp_path, *names)
     assert outcomes(found) == {
         "test_a": Outcome.OK, "test_gone": Outcome.UNSUPPORTED, "test_b": Outcome.INFRA,
         "test_d": Outcome.RAISED, "test_c": Outcome.UNSUPPORTED, "test_fine.py": Outcome.OK,
     }  # fmt: skip
-    assert said(found["test_gone"]) == "is not collected in this cell"
-    assert said(found["test_c"]) == "not here"
+    assert message_of(found["test_gone"]) == "is not collected in this cell"
+    assert message_of(found["test_c"]) == "not here"
     assert found["test_b"].stage is Stage.IMPORT
-    assert said(found["test_b"]).endswith("e.g. --with nothing_of_that_name")
+    assert message_of(found["test_b"]).endswith("e.g. --with nothing_of_that_name")
     old = found["test_d"].error
     assert old is not None
     assert old.signature.startswith("ModuleNotFoundError: No module named 'json.nothing_of")
@@ -151,7 +151,7 @@ def test_failed_session_ends_every_test(
     write(tmp_path, {"conftest.py": conftest})
     found = run(jobs, lambda _: launch(tmp_path))
     assert [one.outcome for one in found] == [outcome] * 2
-    assert message in said(found[0])
+    assert message in message_of(found[0])
 
 
 def test_unknown_argument_of_pytest_is_reported(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_file_is_abandoned_after_repeated_crashes(tmp_path: Path) -> None:
     number = IN_A_ROW + 3
     crash = "import os\n" + "".join(f"def test_{n}(): os._exit(9)\n" for n in range(number))
     write(tmp_path, {"test_a.py": crash, "test_b.py": "def test_fine(): pass\n"})
-    found = ran(tmp_path)
+    found = run_in(tmp_path)
     ended = list(outcomes(found).values())
     assert ended.count(Outcome.CRASHED) == IN_A_ROW
     assert ended.count(Outcome.NOT_RUN) == 3
@@ -215,7 +215,8 @@ def test_verdicts_of_tests(tmp_path: Path) -> None:
     blobs = BlobStore(tmp_path / "blobs")
     judge = Judge(blobs)
     records = {
-        name: judge.judge(one.job, make_record(one, blobs)) for name, one in ran(tmp_path).items()
+        name: judge.judge(one.job, make_record(one, blobs))
+        for name, one in run_in(tmp_path).items()
     }
     deviates, conforms = Conformance.DEVIATES, Conformance.CONFORMS
     assert {name: (one.verdict, one.conformance) for name, one in records.items()} == {
@@ -298,4 +299,4 @@ def test_memory_limit_counts_child_processes(tmp_path: Path, *, forks: bool) -> 
             time.sleep(20)
     """
     write(tmp_path, {"test_memory.py": textwrap.dedent(source)})
-    assert ran(tmp_path, memory=400, forks=forks)["test_takes"].outcome is Outcome.OUT_OF_MEMORY
+    assert run_in(tmp_path, memory=400, forks=forks)["test_takes"].outcome is Outcome.OUT_OF_MEMORY

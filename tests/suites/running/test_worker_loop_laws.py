@@ -1,4 +1,4 @@
-"""Every test ends exactly once, whatever sessions send and however they end."""
+"""Every test ends exactly once, for any messages and any ends of sessions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUITES = st.lists(st.integers(0, 3), min_size=1, max_size=25)
 
 
 class DrawnSession:
-    """A session that does as it is drawn.
+    """A session whose behaviour is drawn by Hypothesis.
 
     Args:
         data: Draws.
