@@ -31,8 +31,8 @@ def written(cases: Path, text: str) -> Path:
     return cases
 
 
-def test_a_family_says_what_it_watches_and_shows(tmp_path: Path) -> None:
-    """Families that say nothing are left out."""
+def test_a_family_declares_its_changes(tmp_path: Path) -> None:
+    """Families without a file are left out."""
     (tmp_path / "silent").mkdir()
     found = load_families(written(tmp_path, CHANGE))
     assert found.keys() == {"loops"}
@@ -44,8 +44,8 @@ def test_a_family_says_what_it_watches_and_shows(tmp_path: Path) -> None:
     )
 
 
-def test_a_change_may_be_seen_later_for_a_reason(tmp_path: Path) -> None:
-    """And by several cases."""
+def test_a_change_may_be_observed_in_a_later_release(tmp_path: Path) -> None:
+    """With a reason, and by several cases."""
     text = CHANGE.replace('"loops/one"', '["loops/one", "loops/two"]')
     (change,) = load_families(written(tmp_path, f'{text}observed_in = "0.6.1"\nwhy = "w"\n'))[
         "loops"
@@ -64,8 +64,8 @@ def test_a_change_may_be_seen_later_for_a_reason(tmp_path: Path) -> None:
         (f'{CHANGE}observed_in = "0.6.1"\n', "change 1: `observed_in` and `why` belong together"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
-    """With its file."""
+def test_a_malformed_declaration_is_an_error(tmp_path: Path, text: str, said: str) -> None:
+    """The message names the file."""
     with pytest.raises(UsageError, match=r"changes\.toml") as error:
         load_families(written(tmp_path, text))
     assert said in str(error.value)

@@ -47,8 +47,8 @@ def without_parser(monkeypatch: pytest.MonkeyPatch, *files: Path, index: CaseInd
         return list(discover(files, index))
 
 
-def test_every_case_of_the_project_is_the_same(index: CaseIndex) -> None:
-    """Parsed, parsed and written to the index, and read from the index."""
+def test_every_case_of_the_project_is_indexed_unchanged(index: CaseIndex) -> None:
+    """Parsed, written to the index, and read from it."""
     files = find_case_files(CASES)
     parsed = discover(files)
     assert discover(files, index) == parsed
@@ -64,7 +64,7 @@ def test_a_file_that_has_not_changed_is_not_parsed(
 
 
 @pytest.mark.parametrize("changed", ["file", "helper"])
-def test_a_change_is_seen(
+def test_a_changed_file_is_parsed_again(
     file: Path, index: CaseIndex, changed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the file, and of a helper beside it: the hash of a case covers both."""
@@ -78,8 +78,8 @@ def test_a_change_is_seen(
     assert without_parser(monkeypatch, file, index=index) == list(after)
 
 
-def test_what_cannot_be_encoded_is_parsed_each_time(file: Path, index: CaseIndex) -> None:
-    """A tuple would come back as a list, which a case can tell from it."""
+def test_a_case_that_cannot_be_encoded_is_not_indexed(file: Path, index: CaseIndex) -> None:
+    """A tuple would be decoded as a list."""
     file.write_text(TEXT.replace('{"n": 1}', '{"n": (1, 2)}'), encoding="utf-8")
     for _ in range(2):
         assert discover([file], index)[0].params == {"n": (1, 2)}
@@ -104,7 +104,7 @@ def test_a_damaged_entry_is_parsed_again(
     assert discover([file], index) == known
 
 
-def test_another_parser_reads_anew(
+def test_a_changed_parser_invalidates_the_index(
     file: Path, index: CaseIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An entry of another version of the harness is not used."""

@@ -41,13 +41,13 @@ def corpus(write: Write, cases: Path) -> Path:
         (["maps/one", "loops", "maps/*"], "maps/one loops/three maps/two[a] maps/two[b]"),
     ],
 )
-def test_names_and_globs(corpus: Path, selects: list[str], ids: str) -> None:
-    """In the order asked for, each once; brackets stand for themselves."""
+def test_names_and_globs_select_cases(corpus: Path, selects: list[str], ids: str) -> None:
+    """In the given order, each once; brackets are literal."""
     assert " ".join(case.id for case in select_cases(selects, corpus)) == ids
 
 
-def test_paths(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file, a folder, relative or not."""
+def test_paths_select_cases(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file or a folder, relative or absolute."""
     monkeypatch.chdir(corpus)
     for path in ("maps/second.py", "./maps/second.py", str(corpus / "maps" / "second.py")):
         assert {case.name for case in select_cases([path], corpus)} == {"two"}
@@ -55,8 +55,10 @@ def test_paths(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(select_cases([str(corpus)], corpus)) == 4
 
 
-def test_a_users_own_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that is no family of the project is a path; a family's name stays a name."""
+def test_a_folder_that_is_no_family_is_a_path(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a family remains a name."""
     own = tmp_path / "work" / "mine"
     (tmp_path / "work" / "maps").mkdir(parents=True)
     own.mkdir()
@@ -77,8 +79,8 @@ def test_a_users_own_folder(corpus: Path, tmp_path: Path, monkeypatch: pytest.Mo
         ("maps/zz*", "no case matches maps/zz*"),
     ],
 )
-def test_a_name_that_means_nothing(corpus: Path, select: str, message: str) -> None:
-    """The nearest is suggested; nothing is run."""
+def test_an_unknown_name_is_an_error(corpus: Path, select: str, message: str) -> None:
+    """The message suggests the nearest name."""
     with pytest.raises(NothingSelectedError) as caught:
         select_cases([select], corpus)
     expected = message.replace("\\[[ab]\\]", "[a]")
@@ -86,8 +88,8 @@ def test_a_name_that_means_nothing(corpus: Path, select: str, message: str) -> N
     assert caught.value.exit_code == 3
 
 
-def test_paths_that_mean_nothing(corpus: Path, tmp_path: Path) -> None:
-    """No such file; a folder without cases; a file without marked functions."""
+def test_a_path_without_cases_is_an_error(corpus: Path, tmp_path: Path) -> None:
+    """A missing file, a folder without cases, a file without marked functions."""
     with pytest.raises(UsageError, match=r"nowhere\.py does not exist"):
         select_cases(["nowhere.py"], corpus)
     (tmp_path / "empty").mkdir()
@@ -99,14 +101,14 @@ def test_paths_that_mean_nothing(corpus: Path, tmp_path: Path) -> None:
         select_cases([str(plain)], corpus)
 
 
-def test_an_empty_project(tmp_path: Path) -> None:
-    """Nothing is no success."""
+def test_an_empty_project_is_an_error(tmp_path: Path) -> None:
+    """Selecting nothing is no success."""
     with pytest.raises(NothingSelectedError, match="holds no cases"):
         select_cases([], tmp_path)
 
 
-def test_a_broken_file_of_another_family_does_not_stand_in_the_way(corpus: Path) -> None:
-    """One family is worked on while another runs."""
+def test_a_broken_file_of_another_family_is_ignored(corpus: Path) -> None:
+    """A family can be edited while another is run."""
     (corpus / "maps" / "broken.py").write_text("def (")
     assert len(select_cases(["loops"], corpus)) == 1
     with pytest.raises(UsageError, match=r"broken\.py:1: syntax error"):

@@ -50,8 +50,8 @@ def small(env):
 '''
 
 
-def test_the_smallest_case_with_what_it_uses(tmp_path: Path) -> None:
-    """As written, comments included; imports of nothing else."""
+def test_a_template_is_the_smallest_case_with_its_helpers(tmp_path: Path) -> None:
+    """As written, with comments; unused imports are left out."""
     (tmp_path / "family").mkdir()
     (tmp_path / "family" / "topic.py").write_text(TOPIC)
     text = render_template(select_cases((), tmp_path), "family")
@@ -80,8 +80,8 @@ def small(env):
 
 
 @pytest.mark.parametrize("family", sorted({case.family for case in ALL}))
-def test_every_family_has_one_that_is_a_topic(tmp_path: Path, family: str) -> None:
-    """Put beside the helpers of the family it is read as a case is."""
+def test_every_family_has_a_valid_template(tmp_path: Path, family: str) -> None:
+    """It is discovered like other cases of the family."""
     (tmp_path / family).mkdir()
     for helpers in (CASES / family).glob("_*.py"):
         shutil.copy(helpers, tmp_path / family)
@@ -91,7 +91,7 @@ def test_every_family_has_one_that_is_a_topic(tmp_path: Path, family: str) -> No
     assert len({case.name for case in found}) == 1
 
 
-def test_a_family_that_is_not_there() -> None:
-    """The message names those that are."""
+def test_an_unknown_family_is_an_error() -> None:
+    """The message names the families."""
     with pytest.raises(UsageError, match=r"--template nope: .* expected one of .*nnx_vmap"):
         render_template(ALL, "nope")

@@ -10,8 +10,8 @@ from conformance.corpus.claims import find_claim_problem
 
 
 @pytest.mark.parametrize("ir", ["hlo", "stablehlo", "jaxpr"])
-def test_a_claim(ir: str) -> None:
-    """A pattern for any of the three IRs; with comments, variables and regular expressions."""
+def test_a_valid_claim_has_no_problem(ir: str) -> None:
+    """A pattern for any of the three IRs, with comments, variables and regular expressions."""
     pattern = "COM: why\n  CHECK-LABEL: entry\n\n  CHECK: [[X:%add[.0-9]*]] = {{f(16|32)}}"
     assert not find_claim_problem({ir: pattern})
 
@@ -43,6 +43,6 @@ def test_a_claim(ir: str) -> None:
         ({"hlo": "CHECK: [[#X+1]]"}, "hlo: line 1 `CHECK: [[#X+1]]`: arithmetic on variables is"),
     ],
 )
-def test_what_is_no_claim(claimed: Any, problem: str) -> None:
-    """Which line, what is wrong with it, what is expected."""
+def test_a_problem_names_the_line_and_the_expectation(claimed: Any, problem: str) -> None:
+    """In any part of the claim."""
     assert find_claim_problem(claimed).startswith(problem)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 PLAIN = "@probe()\ndef {}(env): return 1\n"
 
 
-def test_every_keyword_arrives(write: Write, cases: Path) -> None:
-    """What stands in the decorator stands in the case."""
+def test_every_keyword_of_a_decorator_is_read(write: Write, cases: Path) -> None:
+    """Each becomes an attribute of the case."""
     source = '''import jax_is_never_imported
 @kit.program(
     source="jax-ml/jax#1", devices=4, platforms=["cpu"], requires=("flax>=0.10",),
@@ -47,8 +47,8 @@ def name(env):
     )  # fmt: skip
 
 
-def test_defaults(write: Write) -> None:
-    """A bare case needs one device, any release and no package."""
+def test_a_case_without_keywords_has_defaults(write: Write) -> None:
+    """One device, any release and no package."""
     (case,) = write(family__topic=PLAIN.format("name"))
     assert case == Case(
         id="family/name", family="family", topic="topic", name="name", kind="probe",
@@ -88,8 +88,8 @@ def test_only_marked_functions_are_cases(write: Write) -> None:
     assert [case.name for case in write(family__topic=source)] == ["name"]
 
 
-def test_files_that_hold_no_cases_by_their_name(cases: Path) -> None:
-    """Helpers, hidden files, conftest and goldens are left out; the rest is in a stable order."""
+def test_files_are_excluded_by_name(cases: Path) -> None:
+    """Helpers, hidden files, conftest and goldens; the other files are sorted."""
     for name in ("b/y.py", "b/x.py", "a/z.py", "a/_h.py", "a/conftest.py", "a/golden/t/c.py",
                  ".venv/lib/m.py", "a/__pycache__/z.py", "a/readme.md"):  # fmt: skip
         (cases / name).parent.mkdir(parents=True, exist_ok=True)
@@ -99,8 +99,8 @@ def test_files_that_hold_no_cases_by_their_name(cases: Path) -> None:
     assert find_case_files(cases / "a" / "_h.py") == [cases / "a" / "_h.py"]
 
 
-def test_content_counts_the_file_and_its_helpers(write: Write) -> None:
-    """Changing either changes the hash of its cases; another family's helper does not."""
+def test_the_content_hash_covers_the_file_and_its_helpers(write: Write) -> None:
+    """A helper of another family is irrelevant."""
     one, two = "a__topic", "b__topic"
     (first, other) = write(
         **{one: PLAIN.format("f"), two: PLAIN.format("f"), "a___helper": "X = 1"}
@@ -111,8 +111,8 @@ def test_content_counts_the_file_and_its_helpers(write: Write) -> None:
     assert same.content_hash == other.content_hash
 
 
-def test_all_errors_come_at_once(write: Write, cases: Path) -> None:
-    """Three broken files: a line for each, with file and line, and the good file is no excuse."""
+def test_all_errors_are_reported_at_once(write: Write, cases: Path) -> None:
+    """A line for each, with file and line."""
     with pytest.raises(BrokenCasesError) as caught:
         write(
             a__one="def f(:\n",
@@ -127,8 +127,8 @@ def test_all_errors_come_at_once(write: Write, cases: Path) -> None:
     ]
 
 
-def test_an_id_stands_once(write: Write, cases: Path) -> None:
-    """Two topics of a family may not have a case of the same name."""
+def test_a_duplicate_id_is_an_error(write: Write, cases: Path) -> None:
+    """Two topics of a family may not have cases of the same name."""
     with pytest.raises(BrokenCasesError) as caught:
         write(a__one=PLAIN.format("f"), a__two="\n" + PLAIN.format("f"))
     assert str(caught.value) == (
@@ -137,7 +137,7 @@ def test_an_id_stands_once(write: Write, cases: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x = '\x00'"], ids=["not UTF-8", "null byte"])
-def test_bytes_that_are_no_source(write: Write, cases: Path, content: bytes) -> None:
+def test_undecodable_bytes_are_an_error(write: Write, cases: Path, content: bytes) -> None:
     """An error of that file, like any other."""
     (cases / "a").mkdir()
     (cases / "a" / "t.py").write_bytes(content)
@@ -145,8 +145,8 @@ def test_bytes_that_are_no_source(write: Write, cases: Path, content: bytes) -> 
         write()
 
 
-def test_a_file_that_went_away(cases: Path) -> None:
-    """A dangling link is said, not raised."""
+def test_an_unreadable_file_is_an_error(cases: Path) -> None:
+    """For example a dangling link."""
     (cases / "a").mkdir()
     (cases / "a" / "t.py").symlink_to(cases / "nowhere.py")
     from_link = find_case_files(cases)
@@ -164,8 +164,8 @@ def test_a_file_that_went_away(cases: Path) -> None:
     ],
     ids=["minus", "parentheses", "sum", "keyword", "null"],
 )
-def test_what_is_nested_too_deeply_is_one_error(write: Write, source: str) -> None:
-    """Whatever the parser of this Python raises for it; the file is named."""
+def test_deep_nesting_is_one_error(write: Write, source: str) -> None:
+    """For any exception of the parser; the file is named."""
     try:
         cases = write(family__topic=source)
     except BrokenCasesError as error:

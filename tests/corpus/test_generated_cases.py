@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_each_is_a_case_of_its_package(tmp_path: Path) -> None:
-    """Read like any other: a program, or a probe where it is not staged as a whole."""
+def test_each_listed_function_is_a_case_of_its_package(tmp_path: Path) -> None:
+    """A program, or a probe if it is not staged as a whole."""
     texts = render_cases([
         Function(function="mine.layers:attention", arguments="mine.testing:inputs", devices=4),
         Function(function="mine.Model.step:run", name="step", jit=False, rtol=1e-3),
@@ -44,16 +44,16 @@ def test_each_is_a_case_of_its_package(tmp_path: Path) -> None:
 
 @given(st.lists(st.recursive(st.integers() | st.floats(allow_nan=False, allow_infinity=False),
                              st.lists, max_leaves=4), max_size=3))  # fmt: skip
-def test_arguments_stand_in_it_as_they_are(arguments: list[Any]) -> None:
-    """Whatever TOML can say of numbers."""
+def test_arguments_are_rendered_as_literals(arguments: list[Any]) -> None:
+    """Including all numbers of TOML."""
     (text,) = render_cases([Function(function="mine:f", arguments=arguments)]).values()
     calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
     (asked,) = [n for n in calls if isinstance(n.func, ast.Name) and n.func.id == "given"]
     assert ast.literal_eval(asked.args[0]) == arguments
 
 
-def test_the_same_list_is_the_same_folder() -> None:
-    """And another list is another."""
+def test_equal_lists_have_the_same_hash() -> None:
+    """Other lists have another hash."""
     one, other = ([Function(function=f"mine:{name}")] for name in "fg")
     assert (
         hash_case_files(render_cases(one))
@@ -74,8 +74,8 @@ def test_the_same_list_is_the_same_folder() -> None:
         ),
     ],
 )
-def test_what_cannot_be_listed(functions: list[dict[str, Any]], said: str) -> None:
-    """One error that names the function."""
+def test_an_invalid_function_is_an_error(functions: list[dict[str, Any]], said: str) -> None:
+    """The message names the function."""
     with pytest.raises(UsageError, match=said):
         render_cases([Function(**one) for one in functions])
 
@@ -103,8 +103,8 @@ snapshot()
 """
 
 
-def test_calls_that_the_script_itself_makes() -> None:
-    """With a name, and the lines they stand in; not those of its functions, nor of others."""
+def test_snapshots_at_the_top_level_are_found() -> None:
+    """With their names and lines; calls within functions are ignored."""
     assert [(one.name, one.first, one.last) for one in find_snapshots(SCRIPT)] == [
         ("loss", 9, 9),
         ("loss_2", 10, 13),
@@ -114,13 +114,13 @@ def test_calls_that_the_script_itself_makes() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "print(1)\n", "snapshot(\n", "def f(): snapshot(g)\n"])
-def test_a_script_without(text: str) -> None:
-    """Or what is no Python."""
+def test_a_script_without_snapshots_has_no_cases(text: str) -> None:
+    """Nor has a text that is not Python."""
     assert find_snapshots(text) == []
 
 
-def test_each_is_a_case(tmp_path: Path) -> None:
-    """Other ones where what they depend on has changed."""
+def test_each_snapshot_is_a_case(tmp_path: Path) -> None:
+    """Its hash changes with the files that it depends on."""
     script = tmp_path / "my-report.py"
     file = tmp_path / get_script_family(script) / "functions.py"
     file.parent.mkdir()

@@ -28,8 +28,8 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def test_the_nearest_checkout_above(tmp_path: Path) -> None:
-    """From any folder inside it."""
+def test_the_nearest_checkout_is_found(tmp_path: Path) -> None:
+    """From any folder within it."""
     root = checkout(tmp_path / "outer")
     inner = checkout(root / "deep" / "inner")
     assert find_project(inner / "cases").root == inner
@@ -37,8 +37,10 @@ def test_the_nearest_checkout_above(tmp_path: Path) -> None:
     assert find_project(root).writable
 
 
-def test_outside_of_any_the_package_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkout the package runs from, else the data installed with it, read-only."""
+def test_outside_a_checkout_the_package_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkout of the package, otherwise the installed data, read-only."""
     package = checkout(tmp_path / "source") / "conformance"
     monkeypatch.setattr(project, "PACKAGE", package)
     elsewhere = tmp_path / "elsewhere"
@@ -61,16 +63,16 @@ def test_outside_of_any_the_package_says(tmp_path: Path, monkeypatch: pytest.Mon
         ("", ""),
     ],
 )  # fmt: skip
-def test_files_of_the_project_alone_are_told_from_it(text: str, told: str) -> None:
-    """Wherever it stood when the job was run; what is elsewhere stays elsewhere."""
+def test_paths_in_the_project_become_relative(text: str, told: str) -> None:
+    """Regardless of its folder during the run; other paths stay absolute."""
     assert relative_to_project(text, "loops/adam[1]", "/home/me/project") == told
 
 
 URL = "https://nightly.example/index/"
 
 
-def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:
-    """One without any, as a project within a project may have, does not hide those above it."""
+def test_the_nearest_file_with_settings_applies(tmp_path: Path) -> None:
+    """A file without settings does not hide those above it."""
     inner = tmp_path / "sub" / "folder"
     inner.mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text(f'[tool.conformance]\nnightly-index = "{URL}"\n')
@@ -93,14 +95,14 @@ def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:
         ("[tool.conformance\n", "cannot read the settings"),
     ],
 )
-def test_wrong_settings_are_told(tmp_path: Path, text: str, message: str) -> None:
-    """With the file they are in."""
+def test_invalid_settings_are_an_error(tmp_path: Path, text: str, message: str) -> None:
+    """The message names the file."""
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(UsageError, match=f"pyproject.toml.*{message}"):
         find_settings(tmp_path)
 
 
-def test_what_cells_have_is_found_from_anywhere(tmp_path: Path) -> None:
+def test_paths_of_packages_are_relative_to_the_settings(tmp_path: Path) -> None:
     """A path is one from the folder of the settings."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "pyproject.toml").write_text(
@@ -112,8 +114,8 @@ def test_what_cells_have_is_found_from_anywhere(tmp_path: Path) -> None:
     assert [one.function for one in found.functions] == ["mine:f"]
 
 
-def test_the_file_they_stand_in(tmp_path: Path) -> None:
-    """The nearest that has any; none is no file."""
+def test_the_settings_file_is_found(tmp_path: Path) -> None:
+    """The nearest with settings; None if there is none."""
     inner = tmp_path / "sub"
     inner.mkdir()
     (inner / "pyproject.toml").write_text("[project]\nname = 'a'\n")

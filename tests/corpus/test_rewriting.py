@@ -42,8 +42,8 @@ def importing(text: str, width: int) -> str:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_name_more(before: str, after: str, newline: str) -> None:
-    """In its order; on a line where there is room; a comment stays where it is."""
+def test_a_name_is_added_to_an_import(before: str, after: str, newline: str) -> None:
+    """In order, on the same line if it fits; comments stay."""
     text = (before + REST).replace("\n", newline)
     wanted = (after + REST).replace("\n", newline)
     found = importing(text, 60)
@@ -59,8 +59,8 @@ def test_a_name_more(before: str, after: str, newline: str) -> None:
         (f"{KIT}deviation, probe\nx = deviation\n", f"{KIT}deviation, probe\nx = deviation\n"),
     ],
 )
-def test_a_name_less(before: str, after: str) -> None:
-    """Unless it is used."""
+def test_an_unused_name_is_removed_from_an_import(before: str, after: str) -> None:
+    """A used name stays."""
     module = parse_source((before + REST).encode(), "x")
     assert remove_import(module, PACKAGE, "deviation", 88).code == after + REST
 
@@ -87,8 +87,8 @@ def test_comments_above_a_removed_import_stay() -> None:
         ("f(\n    a,\n    b,\n)", 1, "f(\n    a,\n)"),
     ],
 )  # fmt: skip
-def test_an_item_less(before: str, number: int, after: str) -> None:
-    """Only the comment behind it goes with it."""
+def test_an_item_is_removed_with_its_comment(before: str, number: int, after: str) -> None:
+    """Other comments stay."""
     node = cst.parse_expression(before)
     assert isinstance(node, cst.Call | cst.List | cst.Tuple)
     items = BracketedItems(node)
@@ -113,8 +113,8 @@ def test_a_literal_is_read_back_the_same(text: str) -> None:
         ("é\n\u202e", '"é\\n\\u202e"'),
     ],
 )
-def test_quotes(text: str, literal: str) -> None:
-    """Double ones, unless others save a backslash."""
+def test_literals_have_double_quotes(text: str, literal: str) -> None:
+    """Unless single quotes save a backslash."""
     assert render_string_literal(text) == literal
 
 
@@ -123,13 +123,13 @@ def test_quotes(text: str, literal: str) -> None:
     ["x = 'é'\r\n".encode(), b"\xef\xbb\xbfx = 1\n", b"# coding: latin-1\n# \xe9\n"],
     ids=["line ends", "mark", "coding"],
 )
-def test_a_file_is_written_as_it_was_read(data: bytes) -> None:
+def test_encoding_and_line_ends_are_preserved(data: bytes) -> None:
     """In its encoding, with its line ends."""
     assert parse_source(data, "topic.py").bytes == data
 
 
 @pytest.mark.parametrize("data", [b"# \xff\n", b"probe(\n", b"(" * 5000, b"x\0"])
-def test_a_source_that_cannot_be_read(data: bytes) -> None:
+def test_an_unreadable_source_is_an_error(data: bytes) -> None:
     """The message has its name."""
     with pytest.raises(UsageError, match=r"topic\.py: cannot be read: line \d+: "):
         parse_source(data, "topic.py")

@@ -44,7 +44,7 @@ def ids(cases: tuple[Case, ...]) -> str:
         ("", ""),
     ],
 )
-def test_names_are_as_select_takes_them(
+def test_a_sample_names_families_ids_and_globs(
     found: tuple[Case, ...], cases: Path, names: str, expected: str
 ) -> None:
     """Families, ids and globs; the order is that of the corpus."""
@@ -52,7 +52,7 @@ def test_names_are_as_select_takes_them(
     assert ids(select_sample(found, cases)) == expected
 
 
-def test_without_a_file_it_is_every_case(found: tuple[Case, ...], cases: Path) -> None:
+def test_without_a_file_the_sample_is_every_case(found: tuple[Case, ...], cases: Path) -> None:
     """A project of a few cases needs no sample."""
     assert select_sample(found, cases) == found
 

@@ -77,8 +77,8 @@ def test_the_summary_says_what_accepting_did(tmp_path: Path) -> None:
     assert _changes(_accept(tmp_path, _seen("0.6.0", ok(f32(2))))) == [AcceptEffect.ADDED]
 
 
-def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
-    """Accepting the same again, or drift, leaves every byte."""
+def test_accepting_the_same_again_writes_nothing(tmp_path: Path) -> None:
+    """Neither does drift within the tolerance."""
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
     before = _files(tmp_path)
     plan = _accept(tmp_path, _seen("0.6.0", ok(f32(1.000001))))
@@ -94,8 +94,8 @@ steps = st.tuples(st.sampled_from(KNOWN), st.sampled_from(["cpu", "cpu x64"]), c
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
 )
 @given(st.lists(steps, max_size=8))
-def test_what_was_accepted_last_is_the_golden(tmp_path_factory: Any, history: Any) -> None:
-    """After any history of partial accepts, each cell finds what it showed last."""
+def test_the_last_accepted_observation_is_the_golden(tmp_path_factory: Any, history: Any) -> None:
+    """After any history of partial accepts, each cell finds its last observation."""
     root = tmp_path_factory.mktemp("cases")
     for release, variant, observation in history:
         _accept(root, _seen(release, observation, variant=variant))
@@ -130,8 +130,8 @@ def test_a_partial_run_deletes_no_golden(tmp_path: Path) -> None:
     assert kept.value == f32(1)
 
 
-def test_a_changed_value_keeps_its_name(tmp_path: Path) -> None:
-    """The diff of a changed golden is the digit, and the line of the digest."""
+def test_a_changed_value_keeps_its_file_name(tmp_path: Path) -> None:
+    """The diff is the changed element, and the line of the digest."""
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
     before = _files(tmp_path)
     _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
@@ -156,8 +156,8 @@ def test_a_new_release_changes_the_newest_file(tmp_path: Path) -> None:
     assert new[f"{FOLDER}/value.until-0.5.3.txt"] == old[value] != new[value]
 
 
-def test_contents_no_longer_named_are_removed(tmp_path: Path) -> None:
-    """Files that are no contents stay, and so do those of other cases."""
+def test_unreferenced_contents_are_removed(tmp_path: Path) -> None:
+    """Other files stay, and so do contents of other cases."""
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
     stray = tmp_path / "elsewhere/golden/topic/name/value.txt"
     stray.parent.mkdir(parents=True)
@@ -185,7 +185,9 @@ def test_a_large_value_stays_while_another_case_names_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", ["format = ", "format = 9"])
-def test_no_large_value_is_removed_beside_an_unreadable_document(tmp_path: Path, text: str) -> None:
+def test_no_large_value_is_removed_next_to_an_unreadable_document(
+    tmp_path: Path, text: str
+) -> None:
     """The unreadable document may name it."""
     _accept(tmp_path, _seen("0.6.0", ok(f32(*range(1000)))))
     broken = tmp_path / "family/golden/topic/broken/spans.toml"
@@ -249,14 +251,14 @@ def test_ci_writes_nothing(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.INFRA, Outcome.UNSUPPORTED, Outcome.NOT_RUN])
-def test_what_says_nothing_about_jax_is_no_golden(tmp_path: Path, outcome: Outcome) -> None:
+def test_an_inconclusive_outcome_is_no_golden(tmp_path: Path, outcome: Outcome) -> None:
     """The message names case, cell and outcome."""
     with pytest.raises(UsageError, match=f"family/name on cpu with jax 0.6.0: outcome {outcome}"):
         plan_accept(GoldenStore(tmp_path), [_seen("0.6.0", ended(outcome))], KNOWN)
 
 
 def test_cells_of_one_release_that_disagree_are_reported(tmp_path: Path) -> None:
-    """The first counts, the other is said; drift between cells is none."""
+    """The first is accepted; drift between cells is no disagreement."""
     seen = [_seen("0.6.0", ok(f32(n))) for n in (1, 1.000001, 2)]
     plan = _accept(tmp_path, *seen)
     (conflict,) = plan.conflicts
@@ -266,7 +268,7 @@ def test_cells_of_one_release_that_disagree_are_reported(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("damage", ["edit", "remove"])
 def test_accepting_repairs_a_damaged_content(tmp_path: Path, damage: str) -> None:
-    """What the store tells the user to do works."""
+    """The advice of the error message works."""
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
     content = tmp_path / FOLDER / "value.txt"
     content.unlink() if damage == "remove" else content.write_bytes(b"edited")

@@ -24,8 +24,8 @@ SEEN = [
 
 
 @pytest.mark.parametrize("seen", SEEN)
-def test_contents_come_back(seen: Observation) -> None:
-    """Decoding restores an ending, which belongs to its own span."""
+def test_contents_are_decoded_unchanged(seen: Observation) -> None:
+    """A decoded ending agrees with itself."""
     content = make_content(seen)
     if content.artifact != "ok":
         data, _ = encode(content)
@@ -63,8 +63,8 @@ def test_another_normal_form_is_tainted() -> None:
     assert not is_same_ending(content, old)
 
 
-def test_last_bits_belong_into_one_span() -> None:
-    """Values within the tolerance are the same content."""
+def test_values_within_the_tolerance_are_one_content() -> None:
+    """Their span is not split."""
     assert is_same_ending(Content(value=f32(1)), Content(value=f32(1.000001)))
     assert not is_same_ending(Content(value=f32(1)), Content(value=f32(1.1)))
 

@@ -55,8 +55,8 @@ def _toml(root: Path) -> str:
     return (root / FOLDER / "spans.toml").read_text()
 
 
-def test_what_is_the_cells_own_takes_a_line(tmp_path: Path) -> None:
-    """Over all releases, however often the program changed between them; and no file."""
+def test_equal_stablehlo_is_recorded_as_a_reference(tmp_path: Path) -> None:
+    """In one span, even if the program changed between its releases."""
     for release, text in zip(KNOWN, (SINE, SINE, COSINE, TANH), strict=True):
         _accept(tmp_path, release, text, tpu=text, cuda=text)
     assert '[cpu.stablehlo-tpu]\n"0.5.0..0.7.0" = "stablehlo"\n' in _toml(tmp_path)
@@ -68,8 +68,8 @@ def test_what_is_the_cells_own_takes_a_line(tmp_path: Path) -> None:
         assert golden.text == _golden(tmp_path, release)["stablehlo"].text
 
 
-def test_what_is_other_work_is_a_text(tmp_path: Path) -> None:
-    """Of the releases that show it; two platforms that agree share the file."""
+def test_different_stablehlo_is_recorded_as_text(tmp_path: Path) -> None:
+    """Platforms with equal texts share the file."""
     _accept(tmp_path, "0.5.0", SINE, tpu=SINE, cuda=SINE)
     _accept(tmp_path, "0.6.0", SINE, tpu=COSINE, cuda=COSINE)
     _accept(tmp_path, "0.7.0", COSINE, tpu=COSINE, cuda=TANH)
@@ -80,7 +80,7 @@ def test_what_is_other_work_is_a_text(tmp_path: Path) -> None:
 
 
 def test_it_is_compared_with_the_golden_of_its_platform(tmp_path: Path) -> None:
-    """As its own StableHLO was, where the golden says so."""
+    """Or with the cell's own StableHLO, if the golden refers to it."""
     _accept(tmp_path, "0.5.0", SINE, tpu=SINE, cuda=COSINE)
     seen, _ = analyse_artifacts({"stablehlo-tpu": SINE.encode(), "stablehlo-cuda": SINE.encode()})
     golden = _golden(tmp_path, "0.6.0")
@@ -88,8 +88,8 @@ def test_it_is_compared_with_the_golden_of_its_platform(tmp_path: Path) -> None:
     assert compare_ir(seen["stablehlo-cuda"], golden["stablehlo-cuda"]) is IrStatus.CHANGED
 
 
-def test_goldens_without_a_platform_say_nothing_of_it(tmp_path: Path) -> None:
-    """What was recorded before there was any is not new, and not changed."""
+def test_goldens_without_a_platform_do_not_judge_it(tmp_path: Path) -> None:
+    """Its StableHLO is neither new nor changed."""
     _accept(tmp_path, "0.5.0", SINE)
     assert list(_golden(tmp_path, "0.5.0")) == ["stablehlo"]
     seen, _ = analyse_artifacts({"stablehlo-tpu": COSINE.encode()})
@@ -102,8 +102,8 @@ def test_goldens_without_a_platform_say_nothing_of_it(tmp_path: Path) -> None:
     ]
 
 
-def test_a_golden_that_names_no_text_is_an_error(tmp_path: Path) -> None:
-    """The word stands for the cell's own StableHLO, and only for other platforms."""
+def test_a_reference_to_missing_stablehlo_is_an_error(tmp_path: Path) -> None:
+    """Only other platforms may refer to the cell's own StableHLO."""
     _accept(tmp_path, "0.5.0", SINE, tpu=SINE)
     file = tmp_path / FOLDER / "spans.toml"
     file.write_text(_toml(tmp_path).replace('= "stablehlo"', '= "stablehlo-tpu"'))

@@ -82,8 +82,8 @@ def _toml(root: Path) -> str:
     return (root / FOLDER / "spans.toml").read_text()
 
 
-def test_the_same_work_is_one_span_whatever_the_fusions(tmp_path: Path) -> None:
-    """The text is that of the form `neutral`; the structure has spans of its own."""
+def test_equal_canonical_forms_are_one_span(tmp_path: Path) -> None:
+    """The fingerprints of the exact form have separate spans."""
     _accept(tmp_path, v0_5_0=FUSED, v0_5_3=FUSED, v0_6_0=PLAIN, v0_7_0=OTHER)
     text = _toml(tmp_path)
     assert '"0.5.0..0.6.0" = "hlo.until-0.6.0.txt"' in text
@@ -92,8 +92,8 @@ def test_the_same_work_is_one_span_whatever_the_fusions(tmp_path: Path) -> None:
     assert len(list((tmp_path / FOLDER).glob("hlo*.txt"))) == 2
 
 
-def test_a_golden_is_what_was_accepted(tmp_path: Path) -> None:
-    """Fingerprints of both forms, and the text to compare with."""
+def test_an_accepted_ir_is_looked_up_unchanged(tmp_path: Path) -> None:
+    """Both fingerprints, and the text."""
     _accept(tmp_path, v0_6_0=FUSED)
     analysis = analyse(FUSED, "hlo", with_text=True)
     golden = _golden(tmp_path, "0.6.0").ir["hlo"]
@@ -101,16 +101,16 @@ def test_a_golden_is_what_was_accepted(tmp_path: Path) -> None:
     assert golden.text == analysis.text
 
 
-def test_facts_that_gate_are_kept(tmp_path: Path) -> None:
-    """The types of the program's parameters, say, but not the number of its fusions."""
+def test_only_gating_facts_are_recorded(tmp_path: Path) -> None:
+    """For example types of parameters, but not the number of fusions."""
     _accept(tmp_path, v0_6_0=FUSED)
     facts = _golden(tmp_path, "0.6.0").facts
     assert facts["parameters"] == [{"type": "f32[4]"}]
     assert "fusions" not in facts
 
 
-def test_an_ending_without_irs_leaves_those_recorded(tmp_path: Path) -> None:
-    """A program that raises now has no HLO to take the place of the old one."""
+def test_a_failure_keeps_recorded_irs(tmp_path: Path) -> None:
+    """A program that raises has no HLO that could replace the recorded HLO."""
     _accept(tmp_path, v0_6_0=PLAIN)
     seen = Candidate(case=CASE, variant="cpu", release="0.7.0", observation=raised())
     apply(plan_accept(GoldenStore(tmp_path), [seen], KNOWN), env={})
@@ -118,15 +118,15 @@ def test_an_ending_without_irs_leaves_those_recorded(tmp_path: Path) -> None:
     assert _golden(tmp_path, "0.7.0").facts == {}
 
 
-def test_other_work_alone_is_a_change(tmp_path: Path) -> None:
-    """The same value by other HLO is a change of the golden, and accepted as one."""
+def test_another_ir_alone_is_a_change(tmp_path: Path) -> None:
+    """The value may be the same."""
     _accept(tmp_path, v0_6_0=PLAIN)
     assert [e.change for e in _accept(tmp_path, v0_6_0=OTHER).entries] == [AcceptEffect.CHANGED]
     assert [e.change for e in _accept(tmp_path, v0_6_0=OTHER).entries] == [AcceptEffect.UNCHANGED]
 
 
-def test_a_text_that_is_recorded_is_not_made_again(tmp_path: Path) -> None:
-    """Accepting thousands of unchanged jobs prints no module."""
+def test_a_recorded_text_is_not_rendered_again(tmp_path: Path) -> None:
+    """Accepting thousands of unchanged jobs renders no IR."""
     _accept(tmp_path, v0_6_0=PLAIN)
 
     def fail(ir: str) -> str:
@@ -137,8 +137,8 @@ def test_a_text_that_is_recorded_is_not_made_again(tmp_path: Path) -> None:
     assert '"0.6.0..0.7.0" = "hlo.txt"' in _toml(tmp_path)
 
 
-def test_another_normal_form_is_tainted(tmp_path: Path, monkeypatch: Any) -> None:
-    """What is recorded by it is nothing to compare with, neither text nor facts."""
+def test_an_ir_of_another_normal_form_is_ignored(tmp_path: Path, monkeypatch: Any) -> None:
+    """Neither text nor facts are compared."""
     _accept(tmp_path, v0_6_0=PLAIN)
     monkeypatch.setattr("conformance.golden.store.VERSION", VERSION + 1)
     monkeypatch.setattr("conformance.golden.contents.VERSION_OF_FORMS", VERSION + 1)

@@ -48,7 +48,7 @@ def test_names_are_safe_on_any_file_system(case_id: str) -> None:
 
 
 @given(ids, ids)
-def test_different_cases_have_different_files(one: str, other: str) -> None:
+def test_different_cases_have_different_folders(one: str, other: str) -> None:
     """No two ids share a name."""
     assert (case_stem(one) == case_stem(other)) == (one == other)
 
@@ -81,7 +81,7 @@ def test_the_newest_content_has_the_plainest_name() -> None:
     assert assign_file_names(new, {}) == {"hlo-b": "hlo.txt", "hlo-a": "hlo.until-0.6.0.txt"}
 
 
-def test_the_endings_of_a_case_are_counted_by_artifact() -> None:
+def test_positions_of_endings_are_counted_by_artifact() -> None:
     """The newest value has the plain name although the newest ending is an error."""
     spans = (
         Span("0.4.0", "0.4.0", "value-a"),
@@ -121,7 +121,7 @@ def test_a_large_value_is_shared_by_the_topic() -> None:
     assert content_file(folder / "name", name) == folder / "@large" / large
 
 
-def test_a_name_that_is_taken_is_given_to_nothing_else() -> None:
+def test_a_taken_name_is_not_assigned_again() -> None:
     """A damaged file keeps its name, for the error that it causes."""
     variants = {"cpu": {"hlo": (Span("0.5.0", "0.5.0", "hlo-a"), Span("0.6.0", "0.6.0", "hlo-b"))}}
     found = assign_file_names(variants, {"hlo-a": "hlo.txt"})
@@ -136,7 +136,7 @@ def test_other_names_are_no_content_files(name: str) -> None:
 
 
 def test_variants_do_not_clash_with_the_plain_cell() -> None:
-    """The order of labels does not matter."""
+    """The order of labels is irrelevant."""
     assert variant_name("cpu") == "cpu"
     assert (
         variant_name("cpu", ["x64", "a=1"]) == variant_name("cpu", ["a=1", "x64"]) == "cpu a=1 x64"

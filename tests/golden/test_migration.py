@@ -103,7 +103,7 @@ def test_each_case_has_its_own_readable_files(root: Path) -> None:
     ]  # fmt: skip
 
 
-def test_it_can_be_repeated(root: Path) -> None:
+def test_the_conversion_can_be_repeated(root: Path) -> None:
     """The second time there is nothing to convert."""
     migrate_goldens([replace(case, home=root) for case in (CASE, OTHER)])
     assert migrate_goldens([replace(case, home=root) for case in (CASE, OTHER)]) == (0, ())

@@ -50,7 +50,7 @@ def test_the_span_that_holds_the_release_applies(root: Path) -> None:
 
 
 def test_a_newer_release_gets_the_newest_span(root: Path) -> None:
-    """Inexact: nobody saw it yet."""
+    """Inexactly, as the release was not recorded."""
     entry = GoldenStore(root).lookup(CASE, "cpu", "0.13.0")
     assert entry is not None
     assert (entry.value, entry.exact) == (f32(1), False)
@@ -94,7 +94,7 @@ def test_a_malformed_file_is_an_error(root: Path, old: str, new: str, message: s
         GoldenStore(root).lookup(CASE, "cpu", "0.6.0")
 
 
-def test_a_hand_edited_content_is_found(root: Path) -> None:
+def test_a_hand_edited_content_is_an_error(root: Path) -> None:
     """The document has the hash of each file."""
     error = _toml(root).with_name("error.txt")
     error.write_text(error.read_text().replace("bad", "good"))
@@ -102,8 +102,8 @@ def test_a_hand_edited_content_is_found(root: Path) -> None:
         GoldenStore(root).lookup(CASE, "cpu", "0.5.3")
 
 
-def test_a_missing_content_is_found(root: Path) -> None:
-    """A golden that is not there does not pass."""
+def test_a_missing_content_is_an_error(root: Path) -> None:
+    """A missing golden does not pass."""
     _toml(root).with_name("error.txt").unlink()
     with pytest.raises(GoldenError, match=r"error\.txt: is missing"):
         GoldenStore(root).lookup(CASE, "cpu", "0.5.3")

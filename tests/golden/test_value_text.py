@@ -84,7 +84,7 @@ def test_a_long_structure_has_a_line_for_each_entry() -> None:
 
 
 def test_a_large_value_has_no_text() -> None:
-    """Nobody reviews so many elements by eye."""
+    """The limit is 512 elements."""
     assert render_value(f32(*range(512))) is not None
     assert render_value(f32(*range(513))) is None
 

@@ -46,7 +46,7 @@ def test_the_cases_tolerance_applies() -> None:
 
 
 def test_the_budgets_of_the_platform_apply() -> None:
-    """Those of another say nothing here, where the tolerance of the dtype is."""
+    """Budgets of another platform are ignored: the tolerance of the dtype applies."""
     seen = ok(f32(1.000001), reference=f64(1))
     stated = case(budgets=(Budget(platform="cpu", ulp=2), Budget(platform="tpu", ulp=20)))
     answers = {
@@ -56,14 +56,14 @@ def test_the_budgets_of_the_platform_apply() -> None:
     assert [name for name, one in answers.items() if one is Conformance.DEVIATES] == ["cpu"]
 
 
-def test_nothing_claimed_is_unknown() -> None:
-    """Without reference and claims nothing is known."""
+def test_without_reference_and_claims_conformance_is_unknown() -> None:
+    """No check applies."""
     assert judge_conformance(case(), ok(f32(1))) == (Conformance.UNKNOWN, ())
     assert judge_conformance(case(), raised()) == (Conformance.UNKNOWN, ())
 
 
 def test_ranks_that_differ_deviate() -> None:
-    """Processes of one program that disagree are wrong, also where nothing is claimed."""
+    """Processes of one program that disagree deviate, even without a reference."""
     seen = ended(Outcome.RAISED, error=ErrorInfo(type=RANKS_DIFFER, message="hlo: line 1"))
     assert judge_conformance(case(), seen)[0] is Conformance.DEVIATES
 
@@ -85,13 +85,13 @@ def test_a_reference_without_a_value_is_unknown() -> None:
     ],
 )
 def test_claims_must_hold(facts: dict[str, Any], reasons: tuple[str, ...]) -> None:
-    """A claim unmet deviates; a fact not observed is unmet."""
+    """An unmet claim deviates; a claim about a missing fact is unmet."""
     answer = Conformance.DEVIATES if reasons else Conformance.CONFORMS
     assert judge_conformance(case(facts=CLAIM), ok(facts=facts)) == (answer, reasons)
 
 
 def test_claims_survive_json() -> None:
-    """A tuple claimed equals the list that JSON gives back."""
+    """A claimed tuple equals the list that JSON decodes."""
     answer, _ = judge_conformance(case(facts={"groups": ((0, 1),)}), ok(facts={"groups": [[0, 1]]}))
     assert answer is Conformance.CONFORMS
 
@@ -125,8 +125,8 @@ def test_the_expected_error_conforms() -> None:
         (ok(f32(1), reference=EXPECTED), "ran"),
     ],
 )
-def test_any_other_ending_deviates_from_an_expected_error(seen: Any, reason: str) -> None:
-    """The reason names what was seen and what is expected."""
+def test_any_other_outcome_deviates_from_an_expected_error(seen: Any, reason: str) -> None:
+    """The reason names the observed and the expected error."""
     answer, (text,) = judge_conformance(case(), seen)
     assert answer is Conformance.DEVIATES
     assert text.startswith(reason)
@@ -144,16 +144,16 @@ def test_any_other_ending_deviates_from_an_expected_error(seen: Any, reason: str
         (case(deviations=(deviation(),)), {}),
     ],
 )
-def test_failing_where_success_is_meant_deviates(outcome: Outcome, what: Any, more: Any) -> None:
-    """A value reference, a claim or a declared deviation shows that success was meant."""
+def test_failure_deviates_where_success_is_expected(outcome: Outcome, what: Any, more: Any) -> None:
+    """A reference, a claim or a declared deviation shows that success is expected."""
     answer, (reason,) = judge_conformance(what, ended(outcome, **more))
     assert answer is Conformance.DEVIATES
     assert reason == f"{outcome} at execute; the case expects a result"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNSUPPORTED, Outcome.INFRA, Outcome.NOT_RUN])
-def test_outcomes_that_say_nothing_are_unknown(outcome: Outcome) -> None:
-    """Infrastructure never deviates."""
+def test_inconclusive_outcomes_are_unknown(outcome: Outcome) -> None:
+    """Infrastructure failures never deviate."""
     assert judge_conformance(case(facts=CLAIM), ended(outcome)) == (Conformance.UNKNOWN, ())
 
 
@@ -165,26 +165,26 @@ def test_types_are_compared_by_class_name() -> None:
     assert not is_expected("Error", "", error)
 
 
-def test_a_wrong_pattern_is_a_usage_error() -> None:
-    """The message says how to mend it."""
+def test_an_invalid_pattern_is_a_usage_error() -> None:
+    """The message names the fix."""
     with pytest.raises(UsageError, match=r"re\.escape"):
         is_expected("", "f32[", ErrorInfo(type="E", message="f32["))
 
 
-def test_an_ending_is_one_line() -> None:
+def test_an_outcome_is_described_in_one_line() -> None:
     """Only the first line of a message is quoted."""
     assert describe_outcome(raised("TypeError", "bad\nmore")) == "raised TypeError at trace: bad"
 
 
-def test_a_claim_of_none_is_met_by_absence() -> None:
-    """A count of 0 and no entry are the same fact."""
+def test_a_claimed_count_of_zero_is_met_by_absence() -> None:
+    """A count of 0 and a missing entry are the same fact."""
     claims = {"collectives": {"all-reduce": 1, "all-gather": 0}}
     assert not list(find_unmet_claims(claims, {"collectives": {"all-reduce": 1}}))
     assert list(find_unmet_claims(claims, {"collectives": {"all-reduce": 1, "all-gather": 2}}))
 
 
 def test_a_claim_on_results_need_not_state_shardings() -> None:
-    """Releases and platforms differ in whether their HLO does; one that is stated must hold."""
+    """Not all HLO states shardings; a claimed sharding must hold."""
     seen = {"results": [{"type": "f32[2]", "sharding": "replicated"}]}
     assert not list(find_unmet_claims({"results": [{"type": "f32[2]"}]}, seen))
     assert not list(
@@ -195,8 +195,8 @@ def test_a_claim_on_results_need_not_state_shardings() -> None:
     assert list(find_unmet_claims({"results": []}, seen))
 
 
-def test_a_pattern_is_a_claim_of_its_own() -> None:
-    """It is matched in the text of its IR; without that text it is not met."""
+def test_a_filecheck_pattern_is_a_claim() -> None:
+    """It is matched with the text of its IR; without that text it is unmet."""
     claims = {"filecheck": {"hlo": "CHECK: add", "jaxpr": "CHECK: sin"}}
     assert list(find_unmet_claims(claims, {}, {"hlo": "%add.1", "jaxpr": "cos"})) == [
         "filecheck of jaxpr: `CHECK: sin` finds nothing in lines 1 to 1 (of the form neutral)"

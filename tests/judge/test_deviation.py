@@ -14,7 +14,7 @@ DEVIATES = Conformance.DEVIATES
 
 
 def test_only_deviations_of_the_cell_apply() -> None:
-    """Release, platform and packages select."""
+    """Release, platform and packages decide."""
     old, tpu = deviation("<0.6"), deviation("", platform="tpu")
     flax = deviation("", packages={"flax": ">=0.10.7"})
     what = case(deviations=(old, tpu, flax))
@@ -35,13 +35,15 @@ def test_only_deviations_of_the_cell_apply() -> None:
         ({"outcome": "ok"}, False),
     ],
 )
-def test_an_error_shows_what_names_it(declared: dict[str, Any], shown: bool) -> None:
-    """Outcome, type and message must be as declared, as far as they are declared."""
+def test_an_error_matches_by_outcome_type_and_message(
+    declared: dict[str, Any], shown: bool
+) -> None:
+    """Parts that are not declared match anything."""
     seen = raised("ValueError", "bad shape")
     assert matches_deviation(deviation(**declared), seen, DEVIATES) is shown
 
 
-def test_a_crash_without_an_error_is_shown_by_its_outcome() -> None:
+def test_a_crash_without_an_error_matches_by_its_outcome() -> None:
     """A signal needs no message."""
     assert matches_deviation(deviation(outcome="crashed"), ended(Outcome.CRASHED), DEVIATES)
     assert not matches_deviation(
@@ -49,15 +51,15 @@ def test_a_crash_without_an_error_is_shown_by_its_outcome() -> None:
     )
 
 
-def test_a_wrong_value_shows_a_deviation_in_value() -> None:
-    """`ok` means: it ran, but deviates."""
+def test_a_deviating_value_matches_an_ok_deviation() -> None:
+    """Outcome `ok` means that the program ran but deviates."""
     wrong = deviation(outcome="ok")
     assert matches_deviation(wrong, ok(f32(1)), DEVIATES)
     assert not matches_deviation(wrong, ok(f32(1)), Conformance.CONFORMS)
     assert not matches_deviation(wrong, ok(f32(1)), Conformance.UNKNOWN)
 
 
-def test_the_pattern_of_a_deviation_in_value_is_searched_in_the_reasons() -> None:
+def test_the_pattern_of_an_ok_deviation_is_searched_in_the_reasons() -> None:
     """A declared pattern is never ignored."""
     wrong = deviation(outcome="ok", match="dtype float64")
     assert matches_deviation(wrong, ok(f32(1)), DEVIATES, ("out dtype float64, reference float32",))
@@ -68,8 +70,8 @@ def test_the_pattern_of_a_deviation_in_value_is_searched_in_the_reasons() -> Non
     )
 
 
-def test_a_deviation_is_described_by_range_and_thread() -> None:
-    """Messages name what to look for in the case file."""
+def test_a_deviation_is_described_by_range_and_issue() -> None:
+    """Messages name the text to search for in the case file."""
     assert describe_deviation(deviation("<0.6")) == "deviation jax<0.6 (jax-ml/jax#1)"
     assert describe_deviation(deviation("", platform="tpu")) == (
         "deviation every release on tpu (jax-ml/jax#1)"

@@ -33,8 +33,10 @@ entry {
         "CHECK: return\nCHECK: }\nCHECK-EMPTY:",
     ],
 )
-def test_a_pattern_that_holds(pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is said, and nothing printed."""
+def test_a_matching_pattern_has_no_problem(
+    pattern: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is printed."""
     assert not run_filecheck(TEXT, pattern)
     assert not "".join(capsys.readouterr())
 
@@ -64,18 +66,18 @@ def test_a_pattern_that_holds(pattern: str, capsys: pytest.CaptureFixture[str]) 
         ("CHECK: [[X:q*]]", "`CHECK: [[X:q*]]`: nothing captured for variable X"),
     ],
 )
-def test_a_pattern_that_does_not_hold(pattern: str, said: str) -> None:
-    """The check that fails, as written, and what was searched."""
+def test_a_mismatch_names_the_check_and_the_searched_lines(pattern: str, said: str) -> None:
+    """The check is quoted as written."""
     assert run_filecheck(TEXT, pattern).startswith(said)
 
 
 def test_nothing_is_printed_on_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the judge says is a reason of the record, not output."""
+    """The package would print to stdout and stderr."""
     assert run_filecheck(TEXT, "CHECK-DAG: return\nCHECK: all-reduce")
     assert run_filecheck(TEXT, "CHECK: [[X:q*]]")
     assert not "".join(capsys.readouterr())
 
 
-def test_an_empty_text_shows_nothing() -> None:
-    """Not even what must not be there: nobody knows."""
+def test_an_empty_text_matches_no_check() -> None:
+    """A CHECK-NOT needs a text, too."""
     assert run_filecheck("", "CHECK-NOT: all-gather")

@@ -29,13 +29,15 @@ FACTS = {"collectives": {"all-reduce": 1}, "dtypes": ["f32"], "host_compute": Fa
         (None, IrStatus.UNKNOWN),
     ],
 )
-def test_fingerprints_say_how_an_ir_compares(golden: GoldenIr | None, expected: IrStatus) -> None:
-    """The same structure, the same work, or neither; nothing where nothing is recorded."""
+def test_fingerprints_decide_the_status_of_an_ir(
+    golden: GoldenIr | None, expected: IrStatus
+) -> None:
+    """Same exact form, same canonical form, changed, or unknown without a golden."""
     assert compare_ir(SEEN, golden) is expected
 
 
-def test_what_was_not_understood_is_never_the_same() -> None:
-    """Nor is it said to have changed."""
+def test_an_ir_without_a_fingerprint_is_unknown() -> None:
+    """It is neither the same nor changed."""
     nothing = IrRecord(version=1, not_understood={"hlo line 3: got '?'": 1})
     assert compare_ir(nothing, GoldenIr(exact="s", canonical="n")) is IrStatus.UNKNOWN
 
@@ -54,12 +56,12 @@ def test_what_was_not_understood_is_never_the_same() -> None:
     ],
 )
 def test_a_changed_fact_is_one_sentence(fact: str, seen: Any, sentence: str) -> None:
-    """It names the fact, what is seen and what is recorded."""
+    """It names the fact, the observed and the recorded value."""
     golden = {**FACTS, "parameters": []}
     assert list(find_changed_facts({**golden, fact: seen}, golden)) == [sentence]
 
 
-def test_a_sharding_that_one_side_does_not_say_is_no_change() -> None:
+def test_a_sharding_missing_on_one_side_is_no_change() -> None:
     """Some releases do not print the shardings of parameters."""
     said = {"parameters": [{"type": "f32[2]", "sharding": "tiled [4] over 0,1,2,3"}]}
     unsaid = {"parameters": [{"type": "f32[2]"}]}
@@ -70,8 +72,8 @@ def test_a_sharding_that_one_side_does_not_say_is_no_change() -> None:
     ]
 
 
-def test_facts_that_do_not_gate_are_left_alone() -> None:
-    """The number of fusions is the compiler's affair."""
+def test_facts_that_do_not_gate_are_ignored() -> None:
+    """The number of fusions is up to the compiler."""
     assert not list(find_changed_facts({"fusions": {"kLoop": 2}}, {"fusions": {"kLoop": 1}}))
 
 
@@ -88,7 +90,7 @@ def _judge(what: Any, **seen: Any) -> Judgement:
 
 
 def test_the_same_value_by_other_collectives_is_a_change() -> None:
-    """Facts gate, and the sentence says how to accept."""
+    """Facts gate, and the reason has the command to accept."""
     judged = _judge(case(), facts={**FACTS, "collectives": {"all-reduce": 2}})
     assert judged.verdict is Verdict.CHANGED
     assert judged.reasons == (
@@ -97,13 +99,13 @@ def test_the_same_value_by_other_collectives_is_a_change() -> None:
 
 
 def test_a_case_may_loosen_the_policy() -> None:
-    """Its facts are shown then, and fail nothing."""
+    """Its facts are then reported but do not gate."""
     loose = case(policy={"facts": Policy.WARN})
     judged = _judge(loose, facts={**FACTS, "collectives": {"all-reduce": 2}})
     assert judged.verdict is Verdict.MATCH
 
 
-def test_other_work_is_told_and_gates_where_the_case_says_so() -> None:
+def test_a_changed_ir_gates_only_if_the_case_says_so() -> None:
     """By default optimised HLO informs."""
     changed = {"hlo": IrRecord(exact="x", canonical="x", version=1)}
     assert _judge(case(), ir=changed).verdict is Verdict.MATCH
@@ -113,7 +115,7 @@ def test_other_work_is_told_and_gates_where_the_case_says_so() -> None:
 
 
 def test_a_known_deviation_with_other_facts_is_a_change() -> None:
-    """What is declared is the value; nothing was said of the facts."""
+    """The declaration covers the value, not the facts."""
     declared = case(deviations=(deviation("<0.6", outcome="ok"),))
     judged = _judge(declared, facts={**FACTS, "dtypes": ["f64"]}, reference=f64(2))
     assert judged.verdict is Verdict.CHANGED

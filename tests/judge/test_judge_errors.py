@@ -41,7 +41,7 @@ messages = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=6), max_size=1
 
 
 @given(messages)
-def test_normalising_twice_is_once(message: str) -> None:
+def test_normalising_is_idempotent(message: str) -> None:
     """The normal form is its own normal form."""
     once = normalise(message)
     assert normalise(once) == once
@@ -49,8 +49,8 @@ def test_normalising_twice_is_once(message: str) -> None:
 
 @settings(max_examples=30)
 @given(st.text(alphabet="0x1 f/.s\n", min_size=1990, max_size=2100))
-def test_long_messages_are_capped_for_good(message: str) -> None:
-    """Long noise is capped, and a capped message stays as it is."""
+def test_capping_is_idempotent(message: str) -> None:
+    """A capped message is not capped again."""
     once = normalise(message)
     assert len(once) <= MAX_CHARS
     assert normalise(once) == once
@@ -87,7 +87,7 @@ def test_long_messages_are_capped_for_good(message: str) -> None:
     ],
 )
 def test_noise_has_one_spelling(message: str, normal: str) -> None:
-    """What differs between hosts, runs and spellings is folded."""
+    """Differences between hosts, runs and spellings are folded."""
     assert normalise(message) == normal
 
 
@@ -102,13 +102,13 @@ def test_noise_has_one_spelling(message: str, normal: str) -> None:
         "op jit(f)/jit(main)/mul has 3/4 of 16 bytes",
     ],
 )
-def test_meaning_stays(message: str) -> None:
-    """Shapes, dtypes, axes, devices and names are left alone."""
+def test_meaningful_parts_are_preserved(message: str) -> None:
+    """Shapes, dtypes, axes, devices and names are unchanged."""
     assert normalise(message) == message
 
 
 def test_quoted_tracebacks_lose_their_frames() -> None:
-    """A callback's error inside XLA's message keeps its type and text only."""
+    """Of a callback's error in XLA's message, only type and text remain."""
     message = (
         "INTERNAL: CpuCallback error: Traceback (most recent call last):\n"
         '  File "/a/case.py", line 72, in <module>\n    call(f)\n    ^^^^^^^\n'
@@ -119,8 +119,8 @@ def test_quoted_tracebacks_lose_their_frames() -> None:
     assert normalise(message) == text
 
 
-def test_where_xla_suspects_the_fault_goes() -> None:
-    """The frames are those of whoever called it: another process has others."""
+def test_the_code_location_suspected_by_xla_is_removed() -> None:
+    """The frames are those of the caller, which differ between processes."""
     message = (
         "UNIMPLEMENTED: Side-effect ops cannot be replicated: %custom-call.1\n\t\n\n"
         "Suspected Python Code Location:\n"
@@ -136,8 +136,8 @@ def test_where_xla_suspects_the_fault_goes() -> None:
     assert normalise(at_the_end).endswith("%custom-call")
 
 
-def test_the_note_on_filtered_frames_goes() -> None:
-    """Jax's trailer says nothing of the error."""
+def test_the_note_on_filtered_frames_is_removed() -> None:
+    """Jax's trailer is no part of the error."""
     trailer = (
         "\n--------------------\nFor simplicity, JAX has removed its internal frames from the "
         "traceback of the following exception. Set JAX_TRACEBACK_FILTERING=off to include these."
@@ -155,6 +155,6 @@ def test_long_messages_end_in_the_hash_of_the_rest() -> None:
 
 
 def test_signature_is_type_and_message() -> None:
-    """The type always stands; an empty message leaves it alone."""
+    """The type always remains, alone if the message is empty."""
     assert make_signature("TypeError", "bad\n") == "TypeError: bad"
     assert make_signature("SIGSEGV", "") == "SIGSEGV"

@@ -49,14 +49,14 @@ def test_agreement_only_grows_with_tolerance(a: Any, b: Any) -> None:
     assert levels == sorted(levels, reverse=True)
 
 
-def test_structure_comes_first() -> None:
-    """Another structure is said alone."""
+def test_another_structure_is_the_only_difference() -> None:
+    """Leaves are not compared then."""
     one, other = f32(1), replace(f32(2, 3), structure="[*]")
     assert _only(one, other) == "out has structure (*, ), golden [*]"
 
 
-def test_leaves_are_named() -> None:
-    """Missing and unexpected leaves are named."""
+def test_missing_and_unexpected_leaves_are_named() -> None:
+    """Paths identify leaves."""
     one = value(leaf(1.0, "out['a']"), structure="s")
     other = value(leaf(1.0, "out['b']"), structure="s")
     text = "out has 1 leaf, golden 1; missing out['b']; unexpected out['a']"
@@ -86,8 +86,8 @@ def test_leaves_are_named() -> None:
         (leaf(True), leaf(False), "out True against golden False, exact"),
     ],
 )
-def test_what_differs_is_said(observed: Any, golden: Any, message: str) -> None:
-    """Each aspect has its message, path first, then both values."""
+def test_each_aspect_has_a_message(observed: Any, golden: Any, message: str) -> None:
+    """The path first, then both values."""
     assert _only(value(observed), value(golden)) == message
     assert not compare_values(value(observed), value(golden)).agrees
 
@@ -140,7 +140,7 @@ def test_tolerance_zero_is_exact() -> None:
 
 
 def test_signs_of_zero_are_one_ulp_apart() -> None:
-    """-0.0 for +0.0 is within any tolerance but 0."""
+    """-0.0 and +0.0 are within any tolerance except 0."""
     assert compare_values(f32(-0.0), f32(0.0)).agreement is Agreement.WITHIN
     assert compare_values(f32(-0.0), f32(0.0), EXACT).agreement is Agreement.BEYOND
 
@@ -169,14 +169,14 @@ def test_infinity_and_nan_match_only_themselves(seen: float, golden: float) -> N
         assert not compare_values(f32(seen, 1), f32(golden, 1), tolerance).agrees
 
 
-def test_infinity_matches_itself_beside_drift() -> None:
-    """An infinity in the leaf does not hide or blow up the rest."""
+def test_an_infinity_does_not_hide_drift_of_other_elements() -> None:
+    """Nor does it widen their tolerance."""
     assert compare_values(f32(np.inf, 1.000001), f32(np.inf, 1)).agrees
     assert not compare_values(f32(np.inf, 2), f32(np.inf, 1)).agrees
 
 
-def test_noise_beside_large_neighbours_drifts() -> None:
-    """An element near zero may carry the rounding of the leaf's largest."""
+def test_noise_near_zero_is_scaled_by_large_neighbours() -> None:
+    """An element near zero may have the rounding error of the leaf's largest element."""
     assert compare_values(f32(1e-7, 1.0), f32(0.0, 1.0)).agrees
     assert not compare_values(f32(1e-4, 1.0), f32(0.0, 1.0)).agrees
 

@@ -30,7 +30,7 @@ def test_the_correctly_rounded_result_conforms_exactly(mathematics: Any) -> None
 
 
 def test_the_tolerance_is_of_the_observed_dtype() -> None:
-    """What float32 may miss float64 may not."""
+    """A float64 result must be closer to the reference than a float32 result."""
     assert compare_reference(f32(1.00001), f64(1.0)).agrees
     assert not compare_reference(value(np.array([1.00001])), f64(1.0)).agrees
 
@@ -42,7 +42,7 @@ def test_placement_is_not_compared() -> None:
 
 
 def test_containers_may_differ() -> None:
-    """Leaves are matched by path, whatever the structure is called."""
+    """Leaves are matched by path, so a tuple agrees with a list."""
     seen = value(np.float32(1), np.float32(2), structure="(*, *)")
     reference = value(_numpy(1.0, "out[0]"), _numpy(2.0, "out[1]"), structure="[*, *]")
     assert compare_reference(seen, reference).agrees
@@ -56,13 +56,13 @@ def test_order_of_leaves_does_not_matter() -> None:
 
 
 def test_a_missing_leaf_is_named() -> None:
-    """A result that vanished deviates."""
+    """A missing result deviates."""
     found = compare_reference(f32(1), value(_numpy(1.0, "out[0]"), _numpy(1.0, "out[1]")))
     assert found.messages[0].startswith("out has 1 leaf, reference 2; missing out[0], out[1]")
 
 
-def test_a_wrong_shape_is_the_references_affair() -> None:
-    """No broadcasting: the message says whose shape is whose."""
+def test_shapes_are_not_broadcast() -> None:
+    """The message names both shapes."""
     found = compare_reference(f32(1, 2, 3, 4), f64(1, 2, 3, 4, 5))
     assert found.messages == ("reference of out has shape (5,), value (4,)",)
 
@@ -84,8 +84,8 @@ def test_a_wrong_shape_is_the_references_affair() -> None:
         (python(None), python(None)),
     ],
 )
-def test_equal_in_value_is_enough(seen: Any, reference: Any) -> None:
-    """Python numbers and NumPy's own dtypes stand for their value."""
+def test_plain_numbers_are_compared_by_value(seen: Any, reference: Any) -> None:
+    """Python numbers and NumPy's own dtypes have no meaningful dtype."""
     assert compare_reference(value(seen), value(reference)).agrees
 
 
@@ -103,8 +103,8 @@ def test_equal_in_value_is_enough(seen: Any, reference: Any) -> None:
         (leaf(1.0), _numpy(np.float32(1)), "out dtype float64, reference float32"),
     ],
 )
-def test_what_deviates_is_said(seen: Any, reference: Any, message: str) -> None:
-    """Both values stand in the message."""
+def test_both_values_are_in_the_message(seen: Any, reference: Any, message: str) -> None:
+    """In every kind of difference."""
     assert compare_reference(value(seen), value(reference)).messages[0].startswith(message)
 
 
@@ -126,8 +126,8 @@ def test_atol_alone_keeps_the_default_rtol() -> None:
     assert compare_reference(f32(5e-4, 1.00001), f64(0, 1), atol=1e-3).agrees
 
 
-def test_a_nan_that_is_expected_stands_beside_numbers() -> None:
-    """Also where those are not the same bits."""
+def test_an_expected_nan_does_not_affect_other_elements() -> None:
+    """Also if those have other bits."""
     seen, wanted = f32(np.nan, 1 + 1e-6, np.inf), f64(np.nan, 1.0, np.inf)
     assert compare_reference(seen, wanted).agrees
     assert not compare_reference(f32(0.0, 1 + 1e-6, np.inf), wanted).agrees
@@ -139,7 +139,7 @@ def test_a_nan_that_is_expected_stands_beside_numbers() -> None:
     st.integers(0, 5),
 )
 def test_a_budget_counts_numbers_of_the_dtype(exact: float, off: int, allowed: int) -> None:
-    """So many steps from a number to the next are within it, and not one more."""
+    """A distance up to the budget conforms, one more ULP deviates."""
     seen = np.float32(exact)
     for _ in range(off):
         seen = np.nextafter(seen, np.float32(np.inf), dtype=np.float32)
@@ -148,8 +148,8 @@ def test_a_budget_counts_numbers_of_the_dtype(exact: float, off: int, allowed: i
     assert found.agrees == (off <= allowed)
 
 
-def test_a_leaf_has_the_first_budget_that_is_for_it() -> None:
-    """What no budget is for has the tolerance of its dtype; the message says what applied."""
+def test_the_first_matching_budget_of_a_leaf_applies() -> None:
+    """A leaf without a budget has the tolerance of its dtype."""
     names = ("exp", "log", "sin")
     seen = value(*(leaf(np.float32(1.0000005), f"out[{name!r}]") for name in names))
     exact = value(*(_numpy(np.float64(1), f"out[{name!r}]") for name in names))

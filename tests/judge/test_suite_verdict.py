@@ -36,16 +36,18 @@ def seen(outcome: Outcome, message: str = "no") -> Observation:
         (Outcome.NOT_RUN, Verdict.INFRA, Conformance.UNKNOWN),
     ],
 )
-def test_outcomes(outcome: Outcome, verdict: Verdict, conformance: Conformance) -> None:
-    """Passing is right, whatever else was seen of JAX deviates, the rest says nothing."""
+def test_each_outcome_has_a_verdict(
+    outcome: Outcome, verdict: Verdict, conformance: Conformance
+) -> None:
+    """A pass conforms, failures deviate, and inconclusive outcomes are not judged."""
     judgement = judge_test(seen(outcome), declared=False)
     assert (judgement.verdict, judgement.conformance) == (verdict, conformance)
     assert bool(judgement.reasons) is (outcome is not Outcome.OK)
 
 
 @pytest.mark.parametrize("deviations", [(), (DECLARED,), (SOMETIMES,)])
-def test_what_is_declared(deviations: tuple[Deviation, ...]) -> None:
-    """A failure that the test declares itself is known, and deviates, whatever else is declared."""
+def test_a_failure_declared_by_the_test_is_known(deviations: tuple[Deviation, ...]) -> None:
+    """It deviates, regardless of other declarations."""
     judgement = judge_test(seen(Outcome.RAISED, "x"), declared=True, deviations=deviations)
     assert (judgement.verdict, judgement.conformance) == (Verdict.KNOWN, Conformance.DEVIATES)
 
@@ -77,21 +79,23 @@ def test_what_is_declared(deviations: tuple[Deviation, ...]) -> None:
         ),
     ],
 )
-def test_a_known_failure(observation: Observation, verdict: Verdict, reason: str) -> None:
-    """As declared it is known, passing it is fixed, and any other failure says how it differs."""
+def test_a_known_failure_is_known_fixed_or_changed(
+    observation: Observation, verdict: Verdict, reason: str
+) -> None:
+    """As declared it is known, passing it is fixed, and another failure is described."""
     judgement = judge_test(observation, declared=False, deviations=(DECLARED,))
     assert (judgement.verdict, judgement.reasons) == (verdict, (reason,))
 
 
-def test_a_skip_under_a_deviation_is_told() -> None:
-    """It is no failure, and does not end the deviation."""
+def test_a_skipped_test_with_a_deviation_has_a_note() -> None:
+    """A skip is no failure, and does not end the deviation."""
     judgement = judge_test(seen(Outcome.UNSUPPORTED), declared=False, deviations=(DECLARED,))
     assert judgement.verdict is Verdict.EXCLUDED
     assert judgement.reasons == ("no", "so its deviation jax>=0.5 is not seen")
 
 
-def test_what_may_pass() -> None:
-    """What fails in some runs only is right both ways, though no two attempts may agree."""
+def test_an_intermittent_failure_may_pass() -> None:
+    """Its attempts may disagree."""
     passed, failed, other = (
         seen(Outcome.OK), seen(Outcome.RAISED), seen(Outcome.RAISED, "otherwise"),
     )  # fmt: skip
@@ -114,7 +118,7 @@ def test_what_may_pass() -> None:
         (seen(Outcome.INFRA), False),
     ],
 )
-def test_attempts(again: Observation, flaky: bool) -> None:
-    """What does not do the same twice is flaky; an attempt that says nothing does not count."""
+def test_disagreeing_attempts_are_flaky(again: Observation, flaky: bool) -> None:
+    """Inconclusive attempts are ignored."""
     judgement = judge_test(seen(Outcome.RAISED), declared=False, attempts=[again])
     assert judgement.verdict is (Verdict.FLAKY if flaky else Verdict.REGRESSED)

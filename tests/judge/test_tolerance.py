@@ -34,8 +34,8 @@ def test_default_atol_follows_the_largest_finite_magnitude() -> None:
     assert limits.atol == pytest.approx(4e-4)
 
 
-def test_stated_rtol_leaves_no_atol() -> None:
-    """What a case states is all there is."""
+def test_a_stated_rtol_makes_atol_zero() -> None:
+    """Stated tolerances have no hidden part."""
     limits = Tolerance(rtol=1e-3).resolve(np.array([100.0]))
     assert (limits.rtol, limits.atol) == (1e-3, 0.0)
 
@@ -46,15 +46,15 @@ def test_zero_is_exact_not_unstated() -> None:
     assert str(Tolerance(atol=0).resolve(np.array([1.0]))) == "rtol 1e-12"
 
 
-def test_ulp_take_the_place_of_the_others() -> None:
+def test_ulp_replaces_rtol_and_atol() -> None:
     """A budget of 0 is exact."""
     limits = Tolerance(rtol=1e-3, ulp=2).resolve(np.array([1.0]))
     assert (str(limits), limits.exact) == ("at most 2 ulp", False)
     assert Tolerance(ulp=0).resolve(np.array([1.0])).exact
 
 
-def test_limits_are_spelled_for_messages() -> None:
-    """Messages name what applied."""
+def test_limits_are_formatted_for_messages() -> None:
+    """Messages name the applied limits."""
     texts = [
         str(Tolerance(rtol=r, atol=a).resolve(np.ones(1)))
         for r, a in [(0, None), (2e-5, None), (0, 0.5)]

@@ -62,8 +62,8 @@ def test_zeros_of_both_signs_are_one_apart() -> None:
     assert _max_ulp(np.array([-0.0]), np.array([0.0])) == 1
 
 
-def test_nan_is_no_distance_from_nan_for_any_payload() -> None:
-    """Payload and sign of NaN do not count."""
+def test_nan_equals_nan_with_any_payload() -> None:
+    """Payload and sign of NaN are ignored."""
     nans = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)
     assert _max_ulp(nans[:1], nans[1:]) == 0
 
@@ -87,14 +87,14 @@ def test_complex_numbers_are_compared_by_component() -> None:
     assert _max_ulp(one, other) == 1
 
 
-def test_nothing_is_no_distance_apart() -> None:
-    """Empty arrays are equal."""
+def test_empty_arrays_have_distance_zero() -> None:
+    """There is no element to differ."""
     assert _max_ulp(np.empty((0, 3)), np.empty((0, 3))) == 0
 
 
 @pytest.mark.parametrize("other", [np.zeros(3), np.zeros(2, np.float32), np.zeros(2, int)])
-def test_like_is_compared_with_like(other: Any) -> None:
-    """Another shape or dtype is an error that names both."""
+def test_another_shape_or_dtype_is_an_error(other: Any) -> None:
+    """The message names both."""
     with pytest.raises(UlpError, match=r"no ulp between float64\[2\] and"):
         _max_ulp(np.zeros(2), other)
 

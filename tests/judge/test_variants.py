@@ -50,13 +50,13 @@ def seen(way: str = "eager", *, as_: VariantResult, own: Value | None = None) ->
     return ok(own or f32(1, 2), variants={way: as_})
 
 
-def test_a_way_that_agrees_vouches_for_the_program() -> None:
-    """Also without a reference the case conforms."""
+def test_an_agreeing_variant_makes_a_program_conform() -> None:
+    """Even without a reference."""
     assert judge_conformance(EAGER, seen(as_=gave(f32(1, 2)))) == (Conformance.CONFORMS, ())
 
 
-def test_a_way_that_differs_is_named_with_its_numbers() -> None:
-    """Way, path and both numbers: the program's first."""
+def test_a_differing_variant_is_named_with_its_numbers() -> None:
+    """Variant, path and both numbers, that of the program first."""
     answer, reasons = judge_conformance(EAGER, seen(as_=gave(f32(1, 3))))
     assert answer is Conformance.DEVIATES
     assert reasons[0].startswith(
@@ -80,21 +80,21 @@ def test_the_cases_tolerance_applies() -> None:
         (Outcome.TIMED_OUT, "same_as eager: timed_out TypeError: no"),
     ],
 )
-def test_a_way_that_fails_deviates(outcome: Outcome, told: str) -> None:
-    """The program itself ran: how the way ended is the reason."""
+def test_a_failing_variant_deviates(outcome: Outcome, told: str) -> None:
+    """The outcome of the variant is the reason."""
     assert judge_conformance(EAGER, seen(as_=failed(outcome))) == (Conformance.DEVIATES, (told,))
 
 
-def test_every_way_that_differs_is_told() -> None:
-    """In the order in which the case names them, after what the reference says."""
+def test_every_differing_variant_is_reported() -> None:
+    """In the order of the case, after the reference."""
     one = ok(f32(1), reference=f64(2), variants={way: failed() for way in reversed(VARIANTS)})
     _, (reference, *ways) = judge_conformance(ALL, one)
     assert reference.startswith("out ")
     assert [text.partition(":")[0] for text in ways] == [f"same_as {way}" for way in VARIANTS]
 
 
-def test_placement_and_weak_types_do_not_count() -> None:
-    """Another way may well place its result elsewhere."""
+def test_placement_and_weak_types_are_ignored() -> None:
+    """A variant may place its result elsewhere."""
     here = value(
         leaf(np.array([1], np.float32), sharding="replicated[4]", memory_kind="pinned_host")
     )
@@ -104,8 +104,8 @@ def test_placement_and_weak_types_do_not_count() -> None:
     assert not compare_variants(EAGER, seen(as_=gave(there), own=here))
 
 
-def test_dtypes_and_shapes_count() -> None:
-    """They belong to the value; the way is what stands against it."""
+def test_dtypes_and_shapes_are_compared() -> None:
+    """They belong to the value."""
     wide = value(np.array([1, 2], np.float64))
     assert compare_variants(EAGER, seen(as_=gave(wide))) == {
         "eager": ("same_as eager: out dtype float32, eager float64",)
@@ -114,8 +114,8 @@ def test_dtypes_and_shapes_count() -> None:
     assert told == "same_as eager: eager of out has shape (1,), value (2,)"
 
 
-def test_python_scalars_stand_for_arrays() -> None:
-    """Without jit a constant stays what it is."""
+def test_python_scalars_agree_with_arrays() -> None:
+    """Without jit, a constant remains a Python scalar."""
     own = value(np.int32(3))
     assert not compare_variants(EAGER, seen(as_=gave(value(python(3))), own=own))
     assert compare_variants(EAGER, seen(as_=gave(value(python(4))), own=own))
@@ -145,8 +145,8 @@ def test_what_is_no_array_has_no_leading_axis() -> None:
     assert not compare_variants(claim, seen("vmap_of_one", as_=gave(mapped), own=own))
 
 
-def test_a_way_that_was_not_run_says_nothing() -> None:
-    """Neither does a way of which an older run knew nothing, nor one of a program that failed."""
+def test_a_variant_that_was_not_run_is_ignored() -> None:
+    """So is a variant unknown to an older run, or of a program that failed."""
     assert judge_conformance(EAGER, ok(None, variants={"eager": SKIPPED})) == (
         Conformance.UNKNOWN,
         (),
@@ -156,13 +156,13 @@ def test_a_way_that_was_not_run_says_nothing() -> None:
     assert find_checked_variants(EAGER, raised()) == ()
 
 
-def test_a_program_that_is_to_run_in_other_ways_is_to_run() -> None:
-    """A failure deviates: success was meant."""
+def test_a_program_with_variants_is_expected_to_run() -> None:
+    """Its failure deviates."""
     assert judge_conformance(EAGER, raised())[0] is Conformance.DEVIATES
 
 
 def test_a_declared_disagreement_is_known() -> None:
-    """As a wrong value is: the pattern is searched in the reasons."""
+    """As for a wrong value, the pattern is searched in the reasons."""
     declared = deviation("<0.6", outcome="ok", match="same_as eager: out 1 of 2")
     one = case(same_as=("eager",), deviations=(declared,))
     for way, verdict in (
@@ -174,8 +174,8 @@ def test_a_declared_disagreement_is_known() -> None:
         assert judged.verdict is verdict
 
 
-def test_a_way_that_was_not_run_refutes_no_deviation() -> None:
-    """What may deviate there was not looked at, although the reference agrees."""
+def test_a_variant_that_was_not_run_refutes_no_deviation() -> None:
+    """Even if the reference agrees."""
     one = case(same_as=("eager",), deviations=(deviation("<0.6", outcome="ok"),))
     unseen = ok(f32(1), reference=f64(1), variants={"eager": SKIPPED})
     judged = judge(one, "0.5.3", "cpu", {"jax": "0.5.3"}, unseen, None)
@@ -190,8 +190,8 @@ def test_a_way_that_was_not_run_refutes_no_deviation() -> None:
         (failed(), "attempts disagree: same_as eager: ok, then raised TypeError: no"),
     ],
 )
-def test_attempts_agree_in_every_way(again: VariantResult, told: str) -> None:
-    """A way that gives now this, now that is flaky, as a program is."""
+def test_attempts_must_agree_in_every_variant(again: VariantResult, told: str) -> None:
+    """A variant with varying results is flaky."""
     found = find_disagreement(seen(as_=gave(f32(1, 2))), seen(as_=again), Tolerance())
     assert found.startswith(told)
     assert bool(found) is bool(told)

@@ -168,8 +168,8 @@ def test_when_an_error_is_expected(
         (Outcome.UNSUPPORTED, Verdict.EXCLUDED),
     ],
 )
-def test_outcomes_that_say_nothing_about_jax(outcome: Outcome, verdict: Verdict) -> None:
-    """Neither golden nor deviation matters to them, and they never gate."""
+def test_inconclusive_outcomes_never_gate(outcome: Outcome, verdict: Verdict) -> None:
+    """Goldens and deviations are irrelevant to them."""
     judged = _judge(DECLARED, ended(outcome), _value(1))
     assert (judged.verdict, judged.conformance) == (verdict, Conformance.UNKNOWN)
     assert not judged.verdict.gates
@@ -177,7 +177,7 @@ def test_outcomes_that_say_nothing_about_jax(outcome: Outcome, verdict: Verdict)
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_every_outcome_has_a_verdict_and_a_reason_unless_it_matches(outcome: Outcome) -> None:
-    """No outcome falls through, and what gates says why."""
+    """No outcome falls through, and a gating verdict has a reason."""
     for golden in (None, TAINTED, _value(1), _error()):
         for what in (PLAIN, DECLARED, WRONG_VALUE):
             judged = _judge(what, ended(outcome), golden)
@@ -255,8 +255,8 @@ def test_a_value_unlike_its_reference_and_its_golden_is_reported_once() -> None:
     assert "3.0 against golden 2.0, " in of_golden
 
 
-def test_an_ending_that_changed_names_both() -> None:
-    """The golden's span tells since when it was otherwise."""
+def test_a_changed_outcome_names_both_outcomes() -> None:
+    """The span of the golden shows the releases of the other outcome."""
     (reason,) = _judge(PLAIN, raised("TypeError", "no"), _error()).reasons
     assert reason == (
         "raised TypeError at trace: no, golden raised ValueError: bad shape at <address> "
@@ -265,8 +265,8 @@ def test_an_ending_that_changed_names_both() -> None:
 
 
 @pytest.mark.parametrize(("golden", "word"), [(None, "fixed"), (_value(1), "stale")])
-def test_an_ended_deviation_is_to_be_found(golden: GoldenEntry | None, word: str) -> None:
-    """The reason names range, thread, file and line of what is to end."""
+def test_the_reason_locates_an_ended_deviation(golden: GoldenEntry | None, word: str) -> None:
+    """It names range, issue, file and line."""
     (reason,) = _judge(DECLARED, RIGHT, golden).reasons
     assert reason == (
         f"deviation jax<0.6 (jax-ml/jax#1) is {word}: ok at execute, as it should; "
@@ -276,14 +276,14 @@ def test_an_ended_deviation_is_to_be_found(golden: GoldenEntry | None, word: str
 
 @pytest.mark.parametrize("golden", [None, _value(1)])
 def test_a_broken_case_is_not_offered_for_acceptance(golden: GoldenEntry | None) -> None:
-    """What to do is to fix it."""
+    """The advice is to fix the case."""
     reasons = _judge(PLAIN, raised("CaseError", "captured nothing"), golden).reasons
     assert "conformance accept" not in " ".join(reasons)
     assert reasons[-1].endswith("the case itself is wrong: fix it")
 
 
-def test_a_tainted_golden_asks_for_another() -> None:
-    """Another version of the normal form is not a difference."""
+def test_a_tainted_golden_is_no_difference() -> None:
+    """The advice is to convert or replace it."""
     (reason,) = _judge(PLAIN, SEEN, TAINTED).reasons
     assert reason == (
         "golden is tainted: convert it with conformance accept --migrate, or replace it with "
@@ -291,8 +291,8 @@ def test_a_tainted_golden_asks_for_another() -> None:
     )
 
 
-def test_compile_only_goldens_say_that_it_ended_well() -> None:
-    """Without a value, only an ending that is none agrees with it."""
+def test_a_golden_without_a_value_agrees_with_success_only() -> None:
+    """As on compile-only platforms."""
     golden = GoldenEntry(span="0.8.0")
     assert _judge(PLAIN, ok(), golden).verdict is Verdict.MATCH
     assert _judge(PLAIN, RAISED, golden).verdict is Verdict.REGRESSED

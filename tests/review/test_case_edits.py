@@ -96,8 +96,10 @@ def read(text: str, folder: Path) -> dict[str, tuple[Deviation, ...]]:
 @pytest.mark.parametrize("width", [88, 100, 140])
 @pytest.mark.parametrize("deviation", [SEEN, VALUE, LONG], ids=["error", "value", "long"])
 @pytest.mark.parametrize("name", DECORATORS)
-def test_a_declared_deviation(name: str, deviation: Deviation, width: int, tmp_path: Path) -> None:
-    """It comes after those there are; the formatter finds nothing to do; the rest stays."""
+def test_a_deviation_is_added_after_the_others(
+    name: str, deviation: Deviation, width: int, tmp_path: Path
+) -> None:
+    """The formatter has nothing to change, and the rest stays."""
     before = case_file(DECORATORS[name])
     after = declared(before, deviation, width=width)
     was, now = read(before, tmp_path), read(after, tmp_path)
@@ -119,8 +121,8 @@ def test_a_declared_deviation(name: str, deviation: Deviation, width: int, tmp_p
 
 
 @pytest.mark.parametrize("name", ["empty", "many lines", "list"])
-def test_what_is_declared_and_ends_leaves_no_trace(name: str) -> None:
-    """The file is as it was, its imports too."""
+def test_adding_and_ending_a_deviation_restores_the_file(name: str) -> None:
+    """Including its imports."""
     before = case_file(DECORATORS[name])
     assert ended(declared(before, SEEN), SEEN, None) == before
 
@@ -135,7 +137,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=120)
     newline=st.sampled_from(["\n", "\r\n"]),
     releases=st.sampled_from(["", "<0.6", ">=0.5,!=0.5.2"]),
 )
-def test_whatever_is_said_is_read_back_the_same(
+def test_any_text_of_a_deviation_is_read_back_unchanged(
     name: str, said: tuple[str, str, str], newline: str, releases: str, tmp_path: Path
 ) -> None:
     """Quotes, backslashes, line ends and what does not print are no part of the code."""
@@ -151,8 +153,10 @@ def test_whatever_is_said_is_read_back_the_same(
 
 @pytest.mark.parametrize("name", ["list", "list in a line", "tuple"])
 @pytest.mark.parametrize("releases", ["<0.4.33", ">=0.4.31,<0.4.33", ""])
-def test_a_range_that_ends_is_all_that_changes(name: str, releases: str, tmp_path: Path) -> None:
-    """The literal of the range, where it stands."""
+def test_only_the_range_of_an_ending_deviation_changes(
+    name: str, releases: str, tmp_path: Path
+) -> None:
+    """The literal is replaced in place."""
     before = case_file(DECORATORS[name])
     (old,) = next(found for case, found in read(before, tmp_path).items() if case != "other")
     after = ended(before, old, releases)
@@ -160,8 +164,8 @@ def test_a_range_that_ends_is_all_that_changes(name: str, releases: str, tmp_pat
     assert after == before.replace('"jax<0.4.35"', literal)
 
 
-def test_a_range_where_none_was_said(tmp_path: Path) -> None:
-    """It comes first."""
+def test_a_range_is_inserted_as_the_first_argument(tmp_path: Path) -> None:
+    """The deviation had none."""
     before = case_file('@probe(\n    deviations=[\n        deviation(error="X"),\n    ],\n)')
     after = ended(before, Deviation(error="X"), "<0.6")
     assert 'deviation("jax<0.6", error="X")' in after
@@ -178,8 +182,8 @@ def test_a_range_where_none_was_said(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_range_in_any_layout(inner: str, after: str) -> None:
-    """It is laid out as the other arguments."""
+def test_a_range_follows_the_layout_of_the_call(inner: str, after: str) -> None:
+    """On one line or several."""
     text = "@probe(\n    deviations=[\n        deviation({}),\n    ],\n)"
     declared_now = Deviation(error="X" if inner else "")
     assert ended(case_file(text.format(inner)), declared_now, "<0.6") == case_file(
@@ -187,15 +191,15 @@ def test_a_range_in_any_layout(inner: str, after: str) -> None:
     )
 
 
-def test_a_decorator_looked_up_in_a_module(tmp_path: Path) -> None:
-    """So is the deviation."""
+def test_a_qualified_decorator_gets_a_qualified_deviation(tmp_path: Path) -> None:
+    """No import is added."""
     text = f"from conformance import kit\n\n\n@kit.probe(){TAIL}"
     after = declared(text, VALUE)
     assert "        kit.deviation(\n" in after
     assert read(after, tmp_path) == {"case": (VALUE,)}
 
 
-def test_a_parametrised_case(tmp_path: Path) -> None:
+def test_a_deviation_of_some_parametrisations_names_them(tmp_path: Path) -> None:
     """Only the parameters named get it."""
     after = declared(case_file(DECORATORS["list"]), VALUE, ["b"])
     found = read(after, tmp_path)
@@ -210,14 +214,14 @@ def test_a_parametrised_case(tmp_path: Path) -> None:
         (case_file("@probe(devices=DEVICES)"), "expected a literal"),
     ],
 )
-def test_what_cannot_be_edited_is_said(text: str, words: str) -> None:
-    """One line, and nothing is returned."""
+def test_an_edit_that_is_impossible_is_an_error(text: str, words: str) -> None:
+    """The message has one line."""
     with pytest.raises(UsageError, match=words):
         declared(text, SEEN)
 
 
-def test_a_deviation_that_is_not_declared_does_not_end() -> None:
-    """It is named."""
+def test_ending_an_undeclared_deviation_is_an_error() -> None:
+    """The message names it."""
     with pytest.raises(UsageError, match="declares no such deviation"):
         ended(case_file(DECORATORS["list"]), SEEN, None)
 

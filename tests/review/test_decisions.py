@@ -40,8 +40,8 @@ def test_a_decision_is_read_back() -> None:
     assert log.progress(replace(one, id="other")) is Progress.OPEN
 
 
-def test_jobs_that_come_later_are_not_decided_on() -> None:
-    """What was not looked at is not accepted."""
+def test_jobs_added_later_are_undecided() -> None:
+    """Jobs that nobody reviewed are not accepted."""
     one = group()
     first = replace(one, members=one.members[:1])
     log = DecisionLog().add(decision(first))
@@ -49,24 +49,24 @@ def test_jobs_that_come_later_are_not_decided_on() -> None:
     assert [c.members for c in log.find_open([one])] == [first.members]
 
 
-def test_a_job_that_shows_something_else_now_is_not_decided_on() -> None:
-    """Though it is of the same group."""
+def test_a_job_with_another_result_is_undecided() -> None:
+    """Even in the same group."""
     one = group()
     log = DecisionLog().add(decision(one))
     other = member("fam/a", "0.6.0", Verdict.CHANGED, "fact x: y", artifacts={"value": "new"})
     assert log.progress(replace(one, members=(other,))) is Progress.OPEN
 
 
-def test_the_last_decision_counts() -> None:
-    """The one before is gone, and so is it when it is taken back."""
+def test_the_last_decision_replaces_earlier_ones() -> None:
+    """Until it is taken back."""
     one = group()
     log = DecisionLog().add(decision(one), decision(one, Choice.REJECT))
     assert [kept.choice for kept in log.decisions] == [Choice.REJECT]
     assert log.restore(one) == DecisionLog()
 
 
-def test_what_is_written_is_decided_no_more() -> None:
-    """It cannot be taken back; what is pending again is undecided."""
+def test_a_written_decision_is_not_open() -> None:
+    """It cannot be taken back; jobs that are pending again are undecided."""
     one = group()
     log = DecisionLog().add(decision(one))
     written = log.mark_written(log.decisions, {"a": "b"})
@@ -76,7 +76,7 @@ def test_what_is_written_is_decided_no_more() -> None:
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"format": 9}', b"\xff"])
-def test_what_is_no_review_is_said(text: bytes) -> None:
-    """With the file."""
+def test_a_malformed_log_is_an_error(text: bytes) -> None:
+    """The message names the file."""
     with pytest.raises(UsageError, match=r"review\.json: .*delete it"):
         DecisionLog.loads(text, "run/review.json")

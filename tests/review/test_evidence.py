@@ -42,8 +42,8 @@ def test_no_line_is_wider_than_the_terminal(texts: list[str], width: int, depth:
 
 
 @given(anything)
-def test_nothing_in_a_text_acts(text: str) -> None:
-    """No control code is left of it."""
+def test_control_codes_are_removed_from_lines(text: str) -> None:
+    """They could act on a terminal."""
     assert all(c not in make_line(text).plain for c in "\x1b\x07\x08\r\n\x9b\u202e")
 
 

@@ -55,8 +55,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_patches_give_what_was_meant(repository: Path, tmp_path: Path) -> None:
-    """In a clone: texts, bytes, a removal, the mode; the repository itself stays as it is."""
+def test_applied_patches_give_the_planned_files(repository: Path, tmp_path: Path) -> None:
+    """In a clone: texts, bytes, a removal, the mode; the repository itself is unchanged."""
     before = {p: p.read_bytes() for p in repository.rglob("*") if p.is_file()}
     cases = repository / "cases"
     message = "golden: é\n\n* accepted\n  what: diff --git a/x b/x\n  From: nobody\n"
@@ -83,8 +83,8 @@ def test_patches_give_what_was_meant(repository: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_not_committed_is_found(repository: Path) -> None:
-    """Edited and untracked; what is ignored or elsewhere is not."""
+def test_uncommitted_files_are_listed(repository: Path) -> None:
+    """Edited and untracked files; ignored files and other folders are not."""
     cases = repository / "cases"
     assert list_uncommitted(repository, [cases]) == []
     (cases / "kept.txt").write_text("edited\n")
@@ -97,13 +97,13 @@ def test_what_is_not_committed_is_found(repository: Path) -> None:
     }
 
 
-def test_whose_decision_it_is(repository: Path, tmp_path: Path) -> None:
-    """As git has it; outside of a repository too."""
+def test_the_author_is_that_of_git(repository: Path, tmp_path: Path) -> None:
+    """With a default outside of a repository."""
     assert find_author(repository) == find_author(tmp_path) == "Ann Öther <ann@x>"
     assert find_repository(repository / "cases") == repository.resolve()
 
 
-def test_without_a_repository(tmp_path: Path) -> None:
+def test_a_folder_outside_of_a_repository_is_an_error(tmp_path: Path) -> None:
     """The message of git, with the folder."""
     with pytest.raises(UsageError, match=r"git rev-parse in .*not a git repository"):
         find_repository(tmp_path)

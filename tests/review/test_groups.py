@@ -39,8 +39,8 @@ def test_the_same_difference_is_one_group() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED])
-def test_what_is_as_recorded_is_not_pending(verdict: Verdict) -> None:
-    """Nor what was left out, nor a fault of the host."""
+def test_expected_results_are_not_pending(verdict: Verdict) -> None:
+    """Nor are excluded jobs and faults of the host."""
     left_out = member("fam/x", verdict=Verdict.EXCLUDED, outcome=Outcome.UNSUPPORTED)
     broken = member("fam/y", verdict=Verdict.INFRA, outcome=Outcome.INFRA)
     assert group_changes([member(verdict=verdict), left_out, broken]) == ()
@@ -52,8 +52,8 @@ def test_a_golden_that_cannot_be_read_is_pending() -> None:
     assert (group.title, group.members[0].refusal) == ("x.toml: no TOML", "")
 
 
-def test_what_is_new_is_one_group_for_each_file() -> None:
-    """What no reference vouches for is apart; a failure is grouped like any other."""
+def test_new_results_are_grouped_by_file() -> None:
+    """Those without a reference are separate; failures are grouped like any other."""
     jobs = [
         member("fam/a", "0.6.0", Verdict.NEW, f"{NEW}fam/a"),
         member("fam/b[x]", "0.6.2", Verdict.NEW, f"{NEW}fam/b[x]"),
@@ -109,7 +109,7 @@ def test_ids_do_not_depend_on_what_else_is_pending() -> None:
     assert one == other
 
 
-def test_what_a_nightly_shows_is_pending_where_it_is_unexpected() -> None:
+def test_only_unexpected_results_of_a_nightly_are_pending() -> None:
     """An IR that warns, and what is new and conforms, would wait for goldens that never come."""
     night = "0.7.1.dev20261122"
     jobs = [
@@ -121,8 +121,8 @@ def test_what_a_nightly_shows_is_pending_where_it_is_unexpected() -> None:
     assert [group.cases for group in group_changes(jobs)] == [("fam/d",), ("fam/c",)]
 
 
-def test_a_traceback_is_no_part_of_what_is_decided_on() -> None:
-    """An edit elsewhere moves its lines, and another host its paths."""
+def test_a_traceback_is_no_part_of_the_key_of_a_job() -> None:
+    """An edit moves its lines, and another host its paths."""
     one, other = (
         member(error="E: m", artifacts={"value": "v", "traceback": text, "frames": text})
         for text in ("1", "2")

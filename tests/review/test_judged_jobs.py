@@ -23,8 +23,8 @@ from .members import member
         ("0.7.0rc1", False),
     ],
 )
-def test_what_is_a_release(version: str, expected: bool) -> None:
-    """No nightly, no candidate, no build of one's own; all of those are never golden."""
+def test_unreleased_versions_are_recognised(version: str, expected: bool) -> None:
+    """Nightlies, candidates and local builds are never golden."""
     assert is_release(version) is expected
     one = member(release="0.6.0", verdict=Verdict.CHANGED)
     for package in ("jax", "jaxlib"):
@@ -45,8 +45,10 @@ def test_what_is_a_release(version: str, expected: bool) -> None:
         (Verdict.TIMED_OUT, Conformance.UNKNOWN, "timed_out is never golden"),
     ],
 )
-def test_verdicts_that_are_refused(verdict: Verdict, conforms: Conformance, words: str) -> None:
-    """What deviates undeclared, and what did not end."""
+def test_some_verdicts_are_never_golden(
+    verdict: Verdict, conforms: Conformance, words: str
+) -> None:
+    """Undeclared deviations, and jobs that did not end."""
     one = member(verdict=verdict, conforms=conforms)
     assert words in one.refusal
     assert bool(words) is bool(one.refusal)

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         ("pyproject.toml", "[tool.ruff\n", 88),
     ],
 )
-def test_how_wide_lines_may_be(name: str, text: str, expected: int, tmp_path: Path) -> None:
-    """As the nearest configuration of the formatter says."""
+def test_the_line_length_is_that_of_the_formatter(
+    name: str, text: str, expected: int, tmp_path: Path
+) -> None:
+    """By its nearest configuration."""
     (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 88\n")
     folder = tmp_path / "cases" / "fam"
     folder.mkdir(parents=True)

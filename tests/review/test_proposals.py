@@ -41,8 +41,8 @@ def proposed(
     return [one.deviation for one in found if one.deviation is not None]
 
 
-def test_what_is_seen_where_it_is_seen() -> None:
-    """Outcome, error, the words all have in common, and the tightest range."""
+def test_a_proposal_has_the_observed_failure_and_the_tightest_range() -> None:
+    """With the words that all messages have in common."""
     showing = [raising(), raising(release="0.6.2")]
     assert proposed(showing, fine(), terms=Terms(reason="why", issue="o/r#1")) == [
         Deviation(
@@ -52,8 +52,8 @@ def test_what_is_seen_where_it_is_seen() -> None:
     ]  # fmt: skip
 
 
-def test_every_function_has_its_own_range() -> None:
-    """And one for the parametrisations that are alike."""
+def test_every_function_has_a_separate_range() -> None:
+    """Parametrisations with the same result share it."""
     showing = [raising("fam/a[x]"), raising("fam/a[y]"), raising("fam/b", "0.7.0")]
     others = [fine("fam/a[z]", "0.6.0"), fine("fam/a[x]"), fine("fam/a[y]"), fine("fam/b")]
     found = propose(showing, [*showing, *others], KNOWN).declarations
@@ -61,8 +61,8 @@ def test_every_function_has_its_own_range() -> None:
     assert told == [("a", ("x", "y"), ">=0.6,<=0.6.0"), ("b", (), ">=0.7")]
 
 
-def test_the_platform_is_told_where_it_tells_apart() -> None:
-    """Not where the releases do."""
+def test_the_platform_is_proposed_only_if_it_separates_jobs() -> None:
+    """Not if the releases do."""
     tpu, other = "tpu:v5e:2x2", "cpu"
     (one,) = proposed([raising(platform=tpu)], fine(release="0.6.0", platform=other))
     assert one.platform == tpu
@@ -70,8 +70,8 @@ def test_the_platform_is_told_where_it_tells_apart() -> None:
     assert one.platform == ""
 
 
-def test_what_the_reviewer_says_counts() -> None:
-    """Also that it is for every release, every platform, every message."""
+def test_values_of_the_reviewer_replace_the_proposal() -> None:
+    """Also empty values: every release, platform or message."""
     terms = Terms(releases="", platform="", match="")
     assert proposed([raising()], fine(), terms=terms) == [Deviation(error="TypeError")]
 
@@ -86,7 +86,7 @@ def test_a_value_that_deviates() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.FIXED, Verdict.STALE])
-def test_what_is_fixed_ends(verdict: Verdict) -> None:
+def test_a_fixed_deviation_ends_before_the_release(verdict: Verdict) -> None:
     """By the release before, of the deviation that covers it."""
     over = member("fam/a", "0.5.3", verdict, deviations=(OLD,))
     known = member("fam/a", "0.5.0", Verdict.KNOWN, deviations=(OLD,))
@@ -107,8 +107,8 @@ def test_what_is_fixed_ends(verdict: Verdict) -> None:
         (member(verdict=Verdict.CRASHED, outcome=Outcome.CRASHED), ""),
     ],
 )
-def test_what_is_no_deviation(one: JudgedJob, words: str) -> None:
-    """Why is said."""
+def test_a_result_that_is_no_deviation_is_refused(one: JudgedJob, words: str) -> None:
+    """With the reason."""
     why = propose([one], [one], KNOWN).refusal
     assert words in why
     assert bool(words) is bool(why)
@@ -116,7 +116,7 @@ def test_what_is_no_deviation(one: JudgedJob, words: str) -> None:
 
 @given(st.lists(st.text(max_size=80), min_size=1, max_size=3))
 def test_the_pattern_is_found_in_every_message(texts: list[str]) -> None:
-    """Whatever is said; at worst it is empty, and found in all."""
+    """For any messages; at worst it is empty."""
     assert all(re.search(find_common_pattern(texts), text) for text in texts)
 
 

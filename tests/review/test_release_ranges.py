@@ -31,15 +31,13 @@ some = st.sets(st.sampled_from([*KNOWN, NIGHT, NEXT_NIGHT]))
         ([NIGHT], [NEXT_NIGHT], ">=0.7.1,<0.7.1.dev20261122"),
     ],
 )
-def test_the_find_tightest_range(seen: list[str], unseen: list[str], expected: str) -> None:
-    """A bound only where there is a release beyond it; nights told apart only where they must."""
+def test_the_tightest_range_of_releases(seen: list[str], unseen: list[str], expected: str) -> None:
+    """A bound only if a release is beyond it; nightlies are separated only if necessary."""
     assert find_tightest_range(seen, unseen, KNOWN) == expected
 
 
 @given(some.filter(bool), some)
-def test_a_range_covers_what_is_seen_and_nothing_that_is_not(
-    seen: set[str], unseen: set[str]
-) -> None:
+def test_a_range_covers_all_seen_and_no_unseen_releases(seen: set[str], unseen: set[str]) -> None:
     """Nor a known release beyond its ends."""
     text = find_tightest_range(seen, unseen, KNOWN)
     first, last = (parse_version(end(seen, key=parse_version)) for end in (min, max))
@@ -62,7 +60,7 @@ def test_a_range_covers_what_is_seen_and_nothing_that_is_not(
         ("", ["0.4.30"], [], None),
     ],
 )
-def test_a_range_that_ends(
+def test_a_range_is_narrowed_to_the_remaining_releases(
     specifier: str, gone: list[str], seen: list[str], expected: str | None
 ) -> None:
     """What nobody ran is as the release before it."""
@@ -70,8 +68,8 @@ def test_a_range_that_ends(
 
 
 @given(some)
-def test_spans_name_what_they_are_made_of(releases: set[str]) -> None:
-    """Every release is in one of them, and no other that is known is."""
+def test_spans_cover_exactly_the_releases(releases: set[str]) -> None:
+    """No other known release is within a span."""
     spans = [span.split("..") for span in format_spans(releases, KNOWN).split(", ") if span]
     told = {
         release
