@@ -27,7 +27,7 @@ STICKY = "INTERNAL: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was enc
 
 @pytest.fixture
 def idle(tmp_path: Path) -> Bench:
-    """Case files for a cell that says it is a GPU's; what answers is a CPU."""
+    """Case files for a cell with the platform `gpu`, which runs on a CPU."""
     bench = Bench.__new__(Bench)
     planned = planned_cell(OLD)
     bench.planned = replace(planned, cell=replace(planned.cell, platform="gpu"))

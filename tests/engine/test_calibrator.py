@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Job
 
 
-def calibrated(folder: Path, script: Script, attempts: int = 4) -> Calibrator:
+def run_calibrator(folder: Path, script: Script, attempts: int = 4) -> Calibrator:
     """Return what comes of three jobs."""
     jobs = [job(folder / "cases", name) for name in ("one", "two", "three")]
     made = Calibrator(jobs, script, BlobStore(folder / "blobs"))
@@ -34,7 +34,7 @@ def calibrated(folder: Path, script: Script, attempts: int = 4) -> Calibrator:
 
 def test_equal_attempts_are_stable(tmp_path: Path) -> None:
     """Also if they are wrong or raise: nothing is judged."""
-    made = calibrated(tmp_path, Script({"one": [lambda one: good(one, 9, 9)], "two": [bad]}))
+    made = run_calibrator(tmp_path, Script({"one": [lambda one: good(one, 9, 9)], "two": [bad]}))
     assert made.unstable == ()
     assert len(made.compared_jobs) == 3
 
@@ -42,7 +42,7 @@ def test_equal_attempts_are_stable(tmp_path: Path) -> None:
 def test_attempts_unlike_the_first_are_counted(tmp_path: Path) -> None:
     """With an example of the first difference."""
     answers = [good, lambda one: good(one, 1, 3), good, bad]
-    (found,) = calibrated(tmp_path, Script({"two": answers})).unstable
+    (found,) = run_calibrator(tmp_path, Script({"two": answers})).unstable
     assert (found.case, found.attempts, found.differing) == ("family/two", 4, 2)
     assert found.example.startswith("out 1 of 2 elements differ, worst at [1]: 2.0 against 3.0")
     assert "2 of 4 attempts were unlike the first" in found.sentence
@@ -51,7 +51,7 @@ def test_attempts_unlike_the_first_are_counted(tmp_path: Path) -> None:
 def test_each_attempt_has_another_order(tmp_path: Path) -> None:
     """A job may depend on the jobs before it."""
     script = Script()
-    calibrated(tmp_path, script, attempts=6)
+    run_calibrator(tmp_path, script, attempts=6)
     orders = {tuple(script.asked[at : at + 3]) for at in range(0, 18, 3)}
     assert len(orders) > 1
     assert all(set(order) == {"one", "two", "three"} for order in orders)
@@ -61,7 +61,7 @@ def test_unobserved_attempts_do_not_count(tmp_path: Path) -> None:
     """A job needs two observed attempts to be compared."""
     infra = partial(bad, outcome=Outcome.INFRA)
     script = Script({"one": [infra], "two": [infra, good]})
-    made = calibrated(tmp_path, script)
+    made = run_calibrator(tmp_path, script)
     assert made.unstable == ()
     assert {case for case, _ in made.compared_jobs} == {"family/two", "family/three"}
 

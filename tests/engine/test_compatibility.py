@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RELEASES = ("0.5.3", "0.6.0")
 
 
-def recorded(root: Path, name: str, *seen: Observation) -> Case:
+def record_golden(root: Path, name: str, *seen: Observation) -> Case:
     """Return a case with goldens of the releases."""
     case = job(root, name).case
     candidates = [
@@ -30,7 +30,7 @@ def recorded(root: Path, name: str, *seen: Observation) -> Case:
     return case
 
 
-def said(**by_writer: str) -> Observation:
+def make_observation(**by_writer: str) -> Observation:
     """Return an observation of what becomes of what writers made, `v0_5_3="right"`."""
     leaves = (
         python(text, f"out['{name.removeprefix('v').replace('_', '.')}']")
@@ -41,8 +41,13 @@ def said(**by_writer: str) -> Observation:
 
 def test_results_by_parameter_writer_and_reader(tmp_path: Path) -> None:
     """Results of the first case are promised."""
-    near = recorded(tmp_path, "near", said(v0_5_3="right"), said(v0_5_3="wrong", v0_6_0="right"))
-    far = recorded(tmp_path, "far", said(v0_6_0="refused"), said())
+    near = record_golden(
+        tmp_path,
+        "near",
+        make_observation(v0_5_3="right"),
+        make_observation(v0_5_3="wrong", v0_6_0="right"),
+    )
+    far = record_golden(tmp_path, "far", make_observation(v0_6_0="refused"), make_observation())
     assert find_compatibility([near, far], ("near", "far"), RELEASES) == {
         "": {
             ReleasePair("0.5.3", "0.5.3"): LoadResult("right", promised=True),
@@ -55,7 +60,9 @@ def test_results_by_parameter_writer_and_reader(tmp_path: Path) -> None:
 
 def test_a_recorded_error_has_no_pairs(tmp_path: Path) -> None:
     """A case of another name has none either."""
-    near = recorded(tmp_path, "near", raised(), said(v0_5_3="right"))
-    other = recorded(tmp_path, "other", said(v0_5_3="right"), said(v0_5_3="right"))
+    near = record_golden(tmp_path, "near", raised(), make_observation(v0_5_3="right"))
+    other = record_golden(
+        tmp_path, "other", make_observation(v0_5_3="right"), make_observation(v0_5_3="right")
+    )
     found = find_compatibility([near, other], ("near",), RELEASES)
     assert found == {"": {ReleasePair("0.5.3", "0.6.0"): LoadResult("right", promised=True)}}

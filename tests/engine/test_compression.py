@@ -19,7 +19,7 @@ def zeros(size: int, *, stated: bool = True) -> bytes:
     return b"".join(made) + compressor.flush()
 
 
-def unstated(data: bytes) -> bytes:
+def compress_without_size(data: bytes) -> bytes:
     """Return a frame as a pipe writes it: it does not say how large its content is."""
     compressor = zstandard.ZstdCompressor().compressobj()
     return compressor.compress(data) + compressor.flush()
@@ -28,7 +28,7 @@ def unstated(data: bytes) -> bytes:
 @pytest.mark.parametrize("data", [b"", TEXT])
 def test_compressed_data_round_trip(data: bytes) -> None:
     """Whether or not the frame states the size of its content."""
-    assert decompress(compress(data)) == decompress(unstated(data)) == data
+    assert decompress(compress(data)) == decompress(compress_without_size(data)) == data
 
 
 @pytest.mark.parametrize("stated", [True, False])
@@ -40,7 +40,8 @@ def test_a_bomb_is_refused(*, stated: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"no frame", compress(TEXT)[:-3], unstated(TEXT)[:-3], compress(TEXT)[:5]]
+    "data",
+    [b"", b"no frame", compress(TEXT)[:-3], compress_without_size(TEXT)[:-3], compress(TEXT)[:5]],
 )
 def test_a_damaged_frame_is_an_error(data: bytes) -> None:
     """Cut ones too, of which nothing half is returned."""

@@ -56,7 +56,7 @@ def test_a_broken_entry_is_computed_again(tmp_path: Path, pair: IrPair) -> None:
 def test_entries_depend_on_the_code_that_compares(
     tmp_path: Path, pair: IrPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept belongs to the code that made it."""
+    """The key contains the hash of that code."""
     key = pair.key
     monkeypatch.setattr(diff_cache, "_hash_comparing_code", lambda: "other")
     assert pair.key != key

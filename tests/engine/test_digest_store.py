@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> DigestStore:
     return DigestStore(tmp_path / "kept")
 
 
-def kept(tmp_path: Path) -> Path:
+def find_digest_file(tmp_path: Path) -> Path:
     """Return the only kept file."""
     (file,) = (tmp_path / "kept").iterdir()
     return file
@@ -37,9 +37,9 @@ def test_a_digest_is_made_once(tmp_path: Path, store: DigestStore) -> None:
     """Later requests read it from its file."""
     run = write(tmp_path / "r1", record("f/a", A))
     made = store.get(run)
-    written = kept(tmp_path).stat()
+    written = find_digest_file(tmp_path).stat()
     assert DigestStore(tmp_path / "kept").get(run) == made == make_digest(run)
-    assert kept(tmp_path).stat() == written
+    assert find_digest_file(tmp_path).stat() == written
 
 
 def test_a_changed_run_gets_a_new_digest(tmp_path: Path, store: DigestStore) -> None:
@@ -69,7 +69,7 @@ def test_a_broken_digest_is_made_again(tmp_path: Path, store: DigestStore) -> No
     """Empty, cut, with a flipped bit, no digest, or of another version."""
     run = write(tmp_path / "r1", record("f/a", A))
     made = store.get(run)
-    file = kept(tmp_path)
+    file = find_digest_file(tmp_path)
     whole = file.read_bytes()
     flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
     entries = CacheFolder(file.parent)

@@ -25,7 +25,7 @@ KNOWN = ["0.5.3", "0.6.0", "0.8.3"]
 PARAMETER = {"type": "f32[2]"}
 
 
-def recorded(root: Path, variant: str, *seen: Observation) -> Case:
+def record_golden(root: Path, variant: str, *seen: Observation) -> Case:
     """Return a case with goldens of the known releases, on one cell variant."""
     case = job(root).case
     candidates = [
@@ -36,14 +36,14 @@ def recorded(root: Path, variant: str, *seen: Observation) -> Case:
     return case
 
 
-def found(root: Path, *seen: Observation, variant: str = "cpu") -> list[GoldenChange]:
+def find_changes(root: Path, *seen: Observation, variant: str = "cpu") -> list[GoldenChange]:
     """Return what changed of a case that showed this on the known releases."""
-    return list(find_golden_changes([recorded(root, variant, *seen)]))
+    return list(find_golden_changes([record_golden(root, variant, *seen)]))
 
 
 def test_a_change_of_the_ending(tmp_path: Path) -> None:
     """With the releases on both sides of the change."""
-    (one,) = found(tmp_path, raised(), ok(f32(1)), ok(f32(1)))
+    (one,) = find_changes(tmp_path, raised(), ok(f32(1)), ok(f32(1)))
     assert (one.last, one.release, one.shown_by) == ("0.5.3", "0.6.0", "outcome")
     assert one.endings is not None
     before, after = one.endings
@@ -53,7 +53,7 @@ def test_a_change_of_the_ending(tmp_path: Path) -> None:
 
 def test_a_case_without_a_cpu_golden_shows_its_own_platform(tmp_path: Path) -> None:
     """E.g. a program of two processes."""
-    (one,) = found(tmp_path, ok(f32(1)), ok(f32(2)), ok(f32(2)), variant="cpu-mp2")
+    (one,) = find_changes(tmp_path, ok(f32(1)), ok(f32(2)), ok(f32(2)), variant="cpu-mp2")
     assert (one.release, one.shown_by) == ("0.6.0", "value")
 
 

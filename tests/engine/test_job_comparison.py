@@ -46,7 +46,7 @@ def blobs(tmp_path: Path) -> BlobStore:
 def side(
     blobs: BlobStore, hlo: str = "", value: float = 1, others: Any = None, **more: Any
 ) -> StoredJob:
-    """Return a job that ended well, unless more says otherwise."""
+    """Return a stored job, by default one that ended well."""
     texts = {"hlo": hlo.encode()} if hlo else {}
     texts |= {name: text.encode() for name, text in (others or {}).items()}
     artifacts = {"value": encode_value(f32(value)), **texts}
@@ -58,7 +58,7 @@ def side(
     return StoredJob(record, blobs)
 
 
-def failed(blobs: BlobStore, message: str) -> StoredJob:
+def make_failed_job(blobs: BlobStore, message: str) -> StoredJob:
     """Return a job that raised."""
     error = ErrorInfo(type="TypeError", message=message)
     return side(blobs, outcome=Outcome.RAISED, stage=Stage.TRACE, error=error)
@@ -117,13 +117,13 @@ def test_errors_are_described_by_their_first_differing_line(
     blobs: BlobStore, before: str, after: str, said: str
 ) -> None:
     """Where the first lines are the same, the first that is not."""
-    found = compare_jobs(failed(blobs, before), failed(blobs, after)).difference
+    found = compare_jobs(make_failed_job(blobs, before), make_failed_job(blobs, after)).difference
     assert found.startswith(said) if said else not found
 
 
 def test_a_failure_of_one_job_is_a_difference(blobs: BlobStore) -> None:
     """How each ended."""
-    found = compare_jobs(side(blobs), failed(blobs, "bad"))
+    found = compare_jobs(side(blobs), make_failed_job(blobs, "bad"))
     assert found.difference == "ok at execute -> raised TypeError at trace: bad"
     assert found.outcomes == (Outcome.OK, Outcome.RAISED)
 

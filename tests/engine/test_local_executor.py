@@ -49,7 +49,7 @@ class Opener:
 
 @pytest.fixture
 def opener() -> Opener:
-    """What an executor starts its workers with."""
+    """Function that opens the workers of an executor."""
     return Opener()
 
 
@@ -62,7 +62,7 @@ def idle(tmp_path: Path) -> Bench:
 
 
 def failing(planned: PlannedCell) -> Worker:
-    """Stand for a cell that cannot start."""
+    """Raise the error of a cell that cannot start."""
     raise InfrastructureError(f"{planned.cell.id}: no network")
 
 

@@ -41,7 +41,7 @@ def fine(case: str = "f/a", cell: str = HERE, **more: Any) -> Record:
 
 
 def silent(case: str = "f/a", cell: str = HERE) -> Record:
-    """Return a job that says nothing about JAX."""
+    """Return a job that was not observed."""
     said = record(case, cell, Verdict.INFRA, "no network")
     return replace(said, outcome=Outcome.INFRA, conformance=Conformance.UNKNOWN)
 
@@ -71,7 +71,7 @@ def cases_of(causes: Iterable[CauseSince]) -> list[str]:
 
 
 def nights_on(*nights: Sequence[Record]) -> Since:
-    """Return what changed in the last of some nights, each compared with the one before."""
+    """Return the changes of the last of several nights, each compared with its predecessor."""
     since = None
     for day, records in enumerate(nights, 1):
         after = night(day, *records)

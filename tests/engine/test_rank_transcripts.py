@@ -26,7 +26,7 @@ def error(message: str = "bad", type_: str = "ValueError") -> dict[str, Any]:
 
 
 def finish(folder: Path, *events: tuple[int | None, Any], **done: Any) -> FinishedJob:
-    """Return what came of two ranks that said something; None is their launcher."""
+    """Return the finished job of two ranks with events; rank None is their launcher."""
     ranks = RankTranscripts(2)
     for rank, event in events:
         header, body = event if isinstance(event, tuple) else (event, b"")

@@ -28,8 +28,8 @@ ENTRY %main (x: f32[4]) -> f32[4] {
 """
 
 
-def judged(folder: Path, pattern: dict[str, str], **blobs: bytes) -> Record:
-    """Return the record of a job that claims a pattern of what it produced."""
+def judge_pattern(folder: Path, pattern: dict[str, str], **blobs: bytes) -> Record:
+    """Return the judged record of a job with a claim about a pattern."""
     one = job(folder, facts={"filecheck": pattern})
     store = BlobStore(folder / "blobs")
     finished = FinishedJob(job=one, outcome=Outcome.OK, stage=Stage.COMPILE, blobs=blobs)
@@ -51,7 +51,7 @@ def test_values_of_the_same_process_are_judged_without_their_blobs(tmp_path: Pat
 def test_a_pattern_is_matched_in_the_canonical_form(tmp_path: Path) -> None:
     """Without names and layouts; the claim alone makes the job conform."""
     pattern = "CHECK: [[X:%parameter.1]] = f32[4] parameter()\nCHECK-NEXT: add([[X]], [[X]])"
-    record = judged(tmp_path, {"hlo": pattern}, hlo=HLO)
+    record = judge_pattern(tmp_path, {"hlo": pattern}, hlo=HLO)
     assert (record.conformance, record.verdict) == (Conformance.CONFORMS, "new")
 
 
@@ -65,6 +65,6 @@ def test_a_pattern_is_matched_in_the_canonical_form(tmp_path: Path) -> None:
 )
 def test_a_pattern_that_is_not_met(tmp_path: Path, blobs: dict[str, bytes], reason: str) -> None:
     """The job deviates, also without a text to match."""
-    record = judged(tmp_path, {"hlo": "CHECK: all-reduce"}, **blobs)
+    record = judge_pattern(tmp_path, {"hlo": "CHECK: all-reduce"}, **blobs)
     assert (record.conformance, record.verdict) == (Conformance.DEVIATES, "regressed")
     assert record.reasons[0].startswith(reason)

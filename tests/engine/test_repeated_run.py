@@ -37,7 +37,7 @@ def a_test(folder: Path, name: str, **more: Any) -> Job:
 
 
 def run(folder: Path, jobs: Sequence[Job], script: Script, times: int = 5) -> dict[str, Record]:
-    """Run tests several times; return what they came to, by name."""
+    """Run tests several times; return their records, by name."""
     plan = Plan(jobs=tuple(jobs), exclusions=(), cells=(jobs[0].planned,))
     directory = RunDirectory(folder / "run")
     repeated = RepeatedRun(

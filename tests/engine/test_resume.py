@@ -35,7 +35,7 @@ def slow(env, n):
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A cache folder of this test's own, but for the environments that are there already."""
+    """Variables for a separate cache folder, with the existing environments."""
     cache = cache_beside(tmp_path / "cache")
     paths = {"CONFORMANCE_CACHE": str(cache), "PYTHONPATH": str(CHECKOUT)}
     return {**os.environ, **paths}
@@ -67,7 +67,7 @@ def finish(environment: dict[str, str], *arguments: object) -> int:
 
 
 def results(file: Path) -> list[dict[str, Any]]:
-    """Return what a run says of its jobs, but for the times they took."""
+    """Return the records of a run without measured numbers."""
     measured = ("seconds", "max_rss_bytes", "cached")
     return [
         {name: value for name, value in record.items() if name not in measured}

@@ -167,7 +167,7 @@ def test_a_directory_that_cannot_be_created(tmp_path: Path) -> None:
         pass
 
 
-def synced(monkeypatch: pytest.MonkeyPatch, run: RunDirectory) -> list[tuple[str, int]]:
+def record_sync_calls(monkeypatch: pytest.MonkeyPatch, run: RunDirectory) -> list[tuple[str, int]]:
     """Return a list that gets the name of each file waited for, and the records at that time."""
     calls: list[tuple[str, int]] = []
     original = os.fsync
@@ -188,7 +188,7 @@ def test_blobs_are_on_the_disk_before_the_record_that_names_them(
     run = RunDirectory(tmp_path / "run")
     one, two = run.blobs.put(b"one"), run.blobs.put(b"two")
     with contextlib.closing(Results(run)) as results:
-        calls = synced(monkeypatch, run)
+        calls = record_sync_calls(monkeypatch, run)
         results.append(record("a", artifacts={"value": one, "reference": two}))
         assert sorted(calls) == sorted([(one, 0), (two, 0), ("blobs", 0), (RESULTS, 1)])
         assert calls[-1] == (RESULTS, 1)
@@ -204,7 +204,7 @@ def test_blobs_of_short_jobs_are_synced_at_the_end(
     run = RunDirectory(tmp_path / "run")
     one, two = run.blobs.put(b"one"), run.blobs.put(b"two")
     with contextlib.closing(Results(run)) as results:
-        calls = synced(monkeypatch, run)
+        calls = record_sync_calls(monkeypatch, run)
         results.append(record("a", artifacts={"value": one}, seconds={"job": 0.001}))
         results.append(record("b", artifacts={"value": two}, cached=True), sync=False)
         assert calls == []
@@ -240,7 +240,7 @@ def test_records_of_a_merge_follow_their_blobs(
     names = [run.blobs.put(bytes([number])) for number in range(3)]
     append(run)
     records = [record(name, artifacts={"value": name}) for name in names]
-    calls = synced(monkeypatch, run)
+    calls = record_sync_calls(monkeypatch, run)
     run.write_records(records)
     assert {(name, 0) for name in (*names, "blobs")} < {*calls}
     calls.clear()

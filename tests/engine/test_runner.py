@@ -239,8 +239,8 @@ def test_a_job_that_a_new_golden_makes_unexpected_runs_again(world: World) -> No
     """It was observed only once, as expected."""
     world.run("a")
     two = world.jobs[1]
-    seen = Candidate(case=two.case, variant="cpu", release="0.6.0", observation=ok(f32(7, 7)))
-    apply(plan_accept(GoldenStore(two.case.families), [seen], ["0.6.0"]), {})
+    candidate = Candidate(case=two.case, variant="cpu", release="0.6.0", observation=ok(f32(7, 7)))
+    apply(plan_accept(GoldenStore(two.case.families), [candidate], ["0.6.0"]), {})
     records = world.run("b", fresh=False)
     assert (records[1].verdict, records[1].attempts) == (Verdict.CHANGED, 2)
     assert world.script.asked == ["two"]
@@ -307,7 +307,7 @@ def test_progress_is_called_once_for_each_job(world: World) -> None:
         assert sorted(heard) == ["family/one", "family/three", "family/two"]
 
 
-def seen(verdict: Verdict, conformance: Conformance = Conformance.CONFORMS) -> Record:
+def make_record(verdict: Verdict, conformance: Conformance = Conformance.CONFORMS) -> Record:
     """Return a judged record."""
     outcome = Outcome.INFRA if verdict is Verdict.INFRA else Outcome.OK
     return Record(
@@ -331,15 +331,18 @@ def seen(verdict: Verdict, conformance: Conformance = Conformance.CONFORMS) -> R
 )
 def test_the_exit_status_by_verdicts(found: list[Verdict], code: ExitCode) -> None:
     """No run without results succeeds, and a regression outranks infrastructure."""
-    assert compute_exit_code([seen(verdict) for verdict in found]) is code
+    assert compute_exit_code([make_record(verdict) for verdict in found]) is code
 
 
 def test_an_unreadable_golden_is_a_usage_error() -> None:
     """Exit status 2, not 4."""
-    assert compute_exit_code([replace(seen(Verdict.INFRA), outcome=Outcome.OK)]) is ExitCode.USAGE
+    assert (
+        compute_exit_code([replace(make_record(Verdict.INFRA), outcome=Outcome.OK)])
+        is ExitCode.USAGE
+    )
 
 
 @pytest.mark.parametrize("conformance", [Conformance.UNKNOWN, Conformance.DEVIATES])
 def test_a_new_case_without_a_reference_is_unexpected(conformance: Conformance) -> None:
     """Without golden and without a reference it may be anything."""
-    assert compute_exit_code([seen(Verdict.NEW, conformance)]) is ExitCode.UNEXPECTED
+    assert compute_exit_code([make_record(Verdict.NEW, conformance)]) is ExitCode.UNEXPECTED

@@ -25,7 +25,7 @@ HEAD = {"structure": "*", "leaves": [LEAF]}
 ASKED = ("jit", "eager", "aot")
 
 
-def finished(folder: Path, *events: dict[str, Any], **done: Any) -> FinishedJob:
+def finish_job(folder: Path, *events: dict[str, Any], **done: Any) -> FinishedJob:
     """Return how a job ended whose program ran, and was run in other ways."""
     said = transcript({"stage": "execute"})
     said.take({"value": HEAD}, array(1, 2))
@@ -36,7 +36,7 @@ def finished(folder: Path, *events: dict[str, Any], **done: Any) -> FinishedJob:
     return said.finish(job(folder, same_as=ASKED), JobEnd(**done))
 
 
-def observed(ended: FinishedJob, folder: Path) -> Observation:
+def load_result(ended: FinishedJob, folder: Path) -> Observation:
     """Return what is stored of a job, decoded again."""
     blobs = BlobStore(folder / "blobs")
     return load_observation(make_record(ended, blobs), blobs)
@@ -44,8 +44,8 @@ def observed(ended: FinishedJob, folder: Path) -> Observation:
 
 def test_the_value_of_a_variant_is_an_artifact(tmp_path: Path) -> None:
     """The program's own value is unaffected."""
-    ended = finished(tmp_path, BEGUN, {**BEGUN, "skipped": "not here"}, END)
-    seen = observed(ended, tmp_path)
+    ended = finish_job(tmp_path, BEGUN, {**BEGUN, "skipped": "not here"}, END)
+    seen = load_result(ended, tmp_path)
     assert seen.value is not None
     assert seen.value.leaves[0].data == array(1, 2)
     jit, eager = seen.variants["jit"], seen.variants["eager"]
@@ -58,10 +58,10 @@ def test_the_value_of_a_variant_is_an_artifact(tmp_path: Path) -> None:
 
 def test_a_variant_that_raises_is_no_failure_of_the_job(tmp_path: Path) -> None:
     """The job ended well, and the variant has the error."""
-    ended = finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END)
+    ended = finish_job(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END)
     assert (ended.outcome, ended.error) == (Outcome.OK, None)
     assert "traceback" not in ended.blobs
-    eager = observed(ended, tmp_path).variants["eager"]
+    eager = load_result(ended, tmp_path).variants["eager"]
     assert eager.error is not None
     assert (eager.outcome, eager.error.type) == (Outcome.RAISED, "ValueError")
 
@@ -78,10 +78,10 @@ def test_an_end_during_a_variant_is_the_variants_ending(
     tmp_path: Path, done: dict[str, Any], outcome: Outcome
 ) -> None:
     """Earlier results stay, later variants are not run, and the result is not cached."""
-    ended = finished(tmp_path, BEGUN, stderr="last words", **done)
+    ended = finish_job(tmp_path, BEGUN, stderr="last words", **done)
     assert (ended.outcome, ended.stage, ended.error) == (Outcome.OK, Stage.EXECUTE, None)
     assert ended.blobs["stderr"] == b"last words"
-    ways = observed(ended, tmp_path).variants
+    ways = load_result(ended, tmp_path).variants
     assert [ways[way].outcome for way in ASKED] == [Outcome.OK, outcome, Outcome.NOT_RUN]
     assert ways["aot"].error is not None
     assert ways["aot"].error.message == "eager had ended the process"
@@ -90,21 +90,21 @@ def test_an_end_during_a_variant_is_the_variants_ending(
 
 def test_a_cancelled_job_is_infra(tmp_path: Path) -> None:
     """With any events before."""
-    assert finished(tmp_path, BEGUN, ended="cancelled").outcome is Outcome.INFRA
+    assert finish_job(tmp_path, BEGUN, ended="cancelled").outcome is Outcome.INFRA
 
 
 def test_a_program_that_crashes_before_its_variants_crashes(tmp_path: Path) -> None:
     """Only a running variant can be responsible for a crash."""
-    assert finished(tmp_path, signal=11).outcome is Outcome.CRASHED
+    assert finish_job(tmp_path, signal=11).outcome is Outcome.CRASHED
 
 
 def test_a_variant_that_raised_is_cached(tmp_path: Path) -> None:
     """It would raise again."""
-    assert is_cached(finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END), tmp_path)
+    assert is_cached(finish_job(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END), tmp_path)
 
 
 def is_cached(ended: FinishedJob, folder: Path) -> bool:
-    """Say whether a cache gives back what it was handed."""
+    """Say whether a cache stores the record of a finished job."""
     cache, blobs = ResultCache(folder / "cache"), BlobStore(folder / "blobs")
     cache.put(ended.job, make_record(ended, blobs), blobs)
     return cache.take(ended.job, blobs) is not None

@@ -35,13 +35,13 @@ class SettledWorld(World):
         self.runs = 0
 
     def again(self, *, fresh: bool = False) -> list[Record]:
-        """Run the jobs in a directory of their own; `script.asked` is what was executed."""
+        """Run the jobs in a new directory; `script.asked` has the executed cases."""
         self.runs += 1
         return self.run(f"run{self.runs}", fresh=fresh)
 
     @property
     def settled(self) -> VerdictCache:
-        """What the cache holds of judged records."""
+        """Cache of the verdicts."""
         return ResultCache(self.folder / "cache").verdicts
 
     def holds(self, jobs: Sequence[Job] = ()) -> bool:

@@ -99,7 +99,8 @@ def test_a_fresh_interpreter_ends_like_a_fork(
 def test_the_server_preloads_what_many_jobs_load(bench: Bench) -> None:
     """LAPACK's home and the search for plugins cost more than most jobs; no backend is made.
 
-    The pattern by which jax knows a user's file is there also where a case file had it forgotten.
+    The pattern by which jax recognises a user's file is compiled again after a case file that
+    drops it.
     """
     body = """
         from jax._src import source_info_util, xla_bridge

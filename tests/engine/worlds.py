@@ -62,11 +62,11 @@ def bad(job: Job, outcome: Outcome = Outcome.RAISED, message: str = "bad shape")
 
 @dataclass
 class Script:
-    """An executor that answers from a script, and remembers what it was asked.
+    """An executor that follows a script, and records the jobs that it ran.
 
     Attributes:
-        answers: What each attempt of a job gives, by case name; the last one again and again.
-        asked: Case names, in order.
+        answers: Results of the attempts of a job, by case name; the last result repeats.
+        asked: Case names of the jobs that ran, in order.
     """
 
     answers: dict[str, list[Any]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Script:
     identities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
-        """Yield what the script says."""
+        """Yield the results of the script."""
         for one in jobs:
             answers = self.answers.get(one.case.name, [good])
             attempt = self.asked.count(one.case.name)
@@ -100,7 +100,7 @@ class World:
         self.calibration = Calibration()
 
     def run(self, name: str = "run", *, fresh: bool = True) -> list[Record]:
-        """Run the plan in a run directory of this name, without its cache unless told so."""
+        """Run the plan in a run directory of this name, by default without the cache."""
         self.script.asked.clear()
         plan = Plan(jobs=tuple(self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
         self.directory = RunDirectory(self.folder / name)

@@ -20,7 +20,7 @@ TOP = """
 """
 
 
-def captured(bench: Bench, body: str, decorator: str = "program()") -> dict[str, str]:
+def capture_texts(bench: Bench, body: str, decorator: str = "program()") -> dict[str, str]:
     """Return the texts that a program leaves."""
     finished = bench.run(body, decorator, TOP)
     assert finished.error is None, finished.error
@@ -29,13 +29,13 @@ def captured(bench: Bench, body: str, decorator: str = "program()") -> dict[str,
 
 def layout_of(bench: Bench, body: str, decorator: str = "program()") -> dict[str, Any]:
     """Return where a program's inputs and outputs lie."""
-    layout: dict[str, Any] = json.loads(captured(bench, body, decorator)["layout"])
+    layout: dict[str, Any] = json.loads(capture_texts(bench, body, decorator)["layout"])
     return layout
 
 
 def test_large_constants_are_printed(bench: Bench) -> None:
     """`as_text()` elides them, and would hide a change of a value."""
-    texts = captured(bench, "return Program(lambda x: x + TABLE, (TABLE,))")
+    texts = capture_texts(bench, "return Program(lambda x: x + TABLE, (TABLE,))")
     assert "{...}" not in texts["hlo"]
     assert "16769025" in texts["hlo"]
     assert "dense_resource" not in texts["stablehlo"]
@@ -44,12 +44,12 @@ def test_large_constants_are_printed(bench: Bench) -> None:
 def test_constants_beyond_the_limit_are_elided(bench: Bench) -> None:
     """They are counted first: printing them could take gigabytes."""
     body = "capture.LARGEST_HLO = 1000; return Program(lambda x: x + TABLE, (TABLE,))"
-    assert "{...}" in captured(bench, body)["hlo"]
+    assert "{...}" in capture_texts(bench, body)["hlo"]
 
 
 def test_stablehlo_is_generic_and_has_locations(bench: Bench) -> None:
     """The form that a parser reads without knowing the dialects."""
-    text = captured(bench, "return Program(lambda x: x + 1, (TABLE,))")["stablehlo"]
+    text = capture_texts(bench, "return Program(lambda x: x + 1, (TABLE,))")["stablehlo"]
     assert '"builtin.module"()' in text
     assert '"stablehlo.add"(' in text
     assert "topic.py" in text
@@ -90,7 +90,7 @@ HIDDEN = """
 """
 
 
-def told(bench: Bench, hides: str) -> bytes:
+def render_hidden(bench: Bench, hides: str) -> bytes:
     """Return the HLO of an executable that hides something."""
     body = HIDDEN.format(hides=hides) + (
         "    text = capture.render_hlo(lowered, compiled)\n"
@@ -103,7 +103,7 @@ def told(bench: Bench, hides: str) -> bytes:
 
 def test_hlo_that_is_hidden_is_dumped(bench: Bench) -> None:
     """A compile-only backend may give no text, but dumps it."""
-    text = told(bench, "def as_text(self): return None")
+    text = render_hidden(bench, "def as_text(self): return None")
     assert text.startswith(b"HloModule jit")
     assert b"sine(" in text
     assert b"{...}" not in text
@@ -136,7 +136,7 @@ def test_after_a_hidden_text_xla_dumps_at_once(bench: Bench) -> None:
 
 def test_an_executable_without_modules_gives_its_text(bench: Bench) -> None:
     """One of several processes, or one that was deserialised, may keep them to itself."""
-    text = told(bench, "def runtime_executable(self): raise RuntimeError('not here')")
+    text = render_hidden(bench, "def runtime_executable(self): raise RuntimeError('not here')")
     assert b"sine(" in text
 
 

@@ -30,7 +30,7 @@ TOP = """
 
 
 def text_of(bench: Bench, program: str, decorator: str = "program()") -> str:
-    """Return the document that a program leaves; what it then computes is of no matter."""
+    """Return the document of a program's jaxpr."""
     finished = bench.run(f"return Program({program})", decorator, TOP)
     assert "no_jaxpr" not in finished.blobs, finished.blobs["no_jaxpr"]
     return finished.blobs["jaxpr"].decode()

@@ -70,5 +70,5 @@ def test_idle_measurements_are_limited_by_time() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"x"])
 def test_empty_output_has_no_label(data: bytes) -> None:
-    """Nothing said, nothing labelled."""
+    """Other output has one."""
     assert Labels().feed(3, data) == (b"[rank 3] " + data if data else b"")

@@ -43,7 +43,7 @@ def tpu(tpu_bench: Bench, tmp_path: Path) -> Bench:
 
 
 def pid_of(finished: FinishedJob) -> int:
-    """Return the process that a job of `TELL_PID` ran in."""
+    """Return the process id of a job of `TELL_PID`."""
     assert finished.error is not None
     return int(finished.error.message)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _forgets() -> Iterator[None]:
-    """Forget which folder is whose: each test has folders of its own."""
+    """Clear the caches of owners: each test has separate folders."""
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
@@ -43,7 +43,7 @@ def module(file: Path, text: str, name: str = "made") -> Any:
     return made
 
 
-def raised(call: Callable[[], Any]) -> list[dict[str, Any]]:
+def describe_raised(call: Callable[[], Any]) -> list[dict[str, Any]]:
     """Return the exception that a call raises, as data; without the frame of this very file."""
     try:
         call()
@@ -55,7 +55,7 @@ def raised(call: Callable[[], Any]) -> list[dict[str, Any]]:
     raise AssertionError("nothing was raised")
 
 
-def installed(folder: Path, name: str, url: str = "") -> Path:
+def install_package(folder: Path, name: str, url: str = "") -> Path:
     """Return the folder of an installed package, with the metadata that an installer writes."""
     info = folder / f"{name}-1.dist-info"
     info.mkdir(parents=True)
@@ -71,9 +71,9 @@ CALLS = "def f(g):\n    return g()\n"
 
 def test_frames_of_the_user_and_of_a_library(tmp_path: Path) -> None:
     """The user's files have absolute paths, those of libraries relative ones."""
-    theirs = module(installed(tmp_path / "env", "theirs") / "sub.py", CALLS, "theirs.sub")
+    theirs = module(install_package(tmp_path / "env", "theirs") / "sub.py", CALLS, "theirs.sub")
     own = module(tmp_path / "own.py", "def h(f):\n    return f(lambda: 1 / 0)\n")
-    (one,) = raised(lambda: own.h(theirs.f))
+    (one,) = describe_raised(lambda: own.h(theirs.f))
     assert (one["type"], one["message"], one["relation"]) == (
         "ZeroDivisionError", "division by zero", "",
     )  # fmt: skip
@@ -96,8 +96,8 @@ def test_a_package_installed_from_a_folder_is_the_users(
     tmp_path: Path, url: str, library: str
 ) -> None:
     """As `--with ./mine` installs it; an index gives no such URL."""
-    mine = module(installed(tmp_path / "env", "mine", url) / "__init__.py", CALLS, "mine")
-    (one,) = raised(lambda: mine.f(lambda: 1 / 0))
+    mine = module(install_package(tmp_path / "env", "mine", url) / "__init__.py", CALLS, "mine")
+    (one,) = describe_raised(lambda: mine.f(lambda: 1 / 0))
     (frame,) = [f for f in one["frames"] if f["file"] == "mine/__init__.py"]
     assert frame["library"] == library
 
@@ -106,7 +106,7 @@ def test_a_source_tree_of_jax_is_a_library(tmp_path: Path) -> None:
     """It is in no folder of installed packages."""
     module(tmp_path / "src" / "jax" / "__init__.py", "", "jax")
     inner = module(tmp_path / "src" / "jax" / "_src" / "api.py", CALLS, "jax._src.api")
-    (one,) = raised(lambda: inner.f(lambda: json.loads("{")))
+    (one,) = describe_raised(lambda: inner.f(lambda: json.loads("{")))
     found = [(frame["library"], frame["file"]) for frame in one["frames"]]
     assert found[0] == ("jax", "jax/_src/api.py")
     assert ("python", "json/decoder.py") in found
@@ -119,7 +119,7 @@ def test_the_harness_and_hidden_modules_have_no_frames(tmp_path: Path) -> None:
     harness.f.__globals__["__name__"] = "conformance.worker.stages"
     code = harness.f.__code__.replace(co_filename=f"{tracebacks._PACKAGE}/worker/stages.py")
     harness.f.__code__ = code
-    theirs = module(installed(tmp_path / "env", "theirs") / "sub.py", CALLS, "theirs.sub")
+    theirs = module(install_package(tmp_path / "env", "theirs") / "sub.py", CALLS, "theirs.sub")
     own = module(tmp_path / "own.py", "def h():\n    return 1 / 0\n", "made")
 
     def call() -> None:
@@ -138,7 +138,7 @@ def test_the_harness_and_hidden_modules_have_no_frames(tmp_path: Path) -> None:
 def test_a_recursion_is_one_frame(tmp_path: Path) -> None:
     """With how often it occurs."""
     own = module(tmp_path / "own.py", "def down(n):\n    return down(n - 1) if n else {}['x']\n")
-    (one,) = raised(lambda: own.down(50))
+    (one,) = describe_raised(lambda: own.down(50))
     (frame,) = one["frames"]
     assert (frame["count"], one["message"]) == (51, "'x'")
 
@@ -148,7 +148,7 @@ def test_a_deep_stack_is_cut_in_its_middle(tmp_path: Path) -> None:
     text = "def even(n):\n    return odd(n - 1)\n\n"
     text += "def odd(n):\n    return even(n - 1) if n > 0 else 1 / 0\n"
     own = module(tmp_path / "own.py", text)
-    (one,) = raised(lambda: own.even(600))
+    (one,) = describe_raised(lambda: own.even(600))
     assert len(one["frames"]) <= FRAMES
     (gap,) = [frame for frame in one["frames"] if not frame["file"]]
     assert gap["count"] > 500
@@ -195,7 +195,7 @@ def test_causes_contexts_and_members_are_described(
     call: Callable[[], None], chain: list[Any]
 ) -> None:
     """The first members of a group only."""
-    assert [(one["relation"], one["type"]) for one in raised(call)] == chain
+    assert [(one["relation"], one["type"]) for one in describe_raised(call)] == chain
 
 
 def test_a_chain_is_bounded(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_chain_is_bounded(tmp_path: Path) -> None:
         one.__cause__, other.__cause__ = other, one
         raise one
 
-    assert [one["message"] for one in raised(loop)] == ["one", "other"]
+    assert [one["message"] for one in describe_raised(loop)] == ["one", "other"]
     text = "".join(f"{' ' * 4 * n}try:\n" for n in range(8))
     body = f"{text}{' ' * 32}1 / 0\n"
     for n in reversed(range(8)):
@@ -214,7 +214,7 @@ def test_a_chain_is_bounded(tmp_path: Path) -> None:
             f"{' ' * 4 * n}except Exception as e:\n{' ' * 4 * (n + 1)}raise KeyError({n}) from e\n"
         )
     code = "def f():\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    assert len(raised(module(tmp_path / "own.py", code).f)) == tracebacks.EXCEPTIONS
+    assert len(describe_raised(module(tmp_path / "own.py", code).f)) == tracebacks.EXCEPTIONS
 
 
 def test_texts_are_bounded_and_can_be_written() -> None:
@@ -230,13 +230,13 @@ def test_texts_are_bounded_and_can_be_written() -> None:
         error.add_note("look there")
         raise error
 
-    (one,) = raised(noted)
+    (one,) = describe_raised(noted)
     assert (one["message"], one["notes"]) == ("<its message raised RuntimeError>", ["look there"])
 
     def long() -> None:
         raise ValueError("\udcff" + "x" * 10_000)
 
-    (one,) = raised(long)
+    (one,) = describe_raised(long)
     assert one["message"].startswith("\\udcffx")
     assert len(one["message"]) == tracebacks.LONGEST
     json.dumps(one).encode()
@@ -246,7 +246,7 @@ def test_a_line_that_cannot_be_parsed_is_a_frame(tmp_path: Path) -> None:
     """It has no frame, but is the place to look."""
     (tmp_path / "bad.py").write_text("x = 1\ny = (\n")
     text = f"import runpy\n\ndef f():\n    runpy.run_path({str(tmp_path / 'bad.py')!r})\n"
-    (one,) = raised(module(tmp_path / "own.py", text).f)
+    (one,) = describe_raised(module(tmp_path / "own.py", text).f)
     assert find_innermost([one]) == f"{tmp_path / 'bad.py'}:2"
     assert one["frames"][-1]["source"] == "y = ("
 
@@ -257,7 +257,7 @@ def test_generated_code_is_of_its_module(tmp_path: Path) -> None:
         "import dataclasses\n\n@dataclasses.dataclass\nclass A:\n    x: int\n\n"
         "    def __post_init__(self):\n        1 / 0\n\ndef f():\n    A(1)\n"
     )
-    (one,) = raised(module(tmp_path / "own.py", text).f)
+    (one,) = describe_raised(module(tmp_path / "own.py", text).f)
     assert [frame["library"] for frame in one["frames"]] == ["", "", ""]
     assert one["frames"][1]["file"] == "<string>"
 
@@ -275,4 +275,4 @@ def test_attributes_that_raise_do_not_end_the_description() -> None:
     def call() -> None:
         raise ValueError from OddError()
 
-    assert [one["type"] for one in raised(call)] == ["ValueError"]
+    assert [one["type"] for one in describe_raised(call)] == ["ValueError"]

@@ -42,7 +42,7 @@ def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
     return bench_of_each_age.at(tmp_path)
 
 
-def observed(finished: FinishedJob, folder: Path) -> Observation:
+def load_result(finished: FinishedJob, folder: Path) -> Observation:
     """Return what is stored of a job."""
     blobs = BlobStore(folder / "blobs")
     return load_observation(make_record(finished, blobs), blobs)
@@ -52,7 +52,7 @@ def reasons(bench: Bench, body: str, decorator: str, top: str = TOP) -> tuple[st
     """Return why a case does not conform."""
     finished = bench.run(body, decorator, top)
     assert finished.outcome is Outcome.OK, finished.error
-    answer, why = judge_conformance(finished.job.case, observed(finished, bench.folder))
+    answer, why = judge_conformance(finished.job.case, load_result(finished, bench.folder))
     assert answer is (Conformance.DEVIATES if why else Conformance.CONFORMS)
     return why
 
@@ -69,7 +69,7 @@ def test_a_sound_program_agrees_with_its_variants(bench: Bench) -> None:
         return Program(lambda x, n: (f(x), None, n * 2), (x, 3.0), jit={"donate_argnums": 0})
     """
     finished = bench.run(body, CLAIM, TOP)
-    seen = observed(finished, bench.folder)
+    seen = load_result(finished, bench.folder)
     assert judge_conformance(finished.job.case, seen) == (Conformance.CONFORMS, ())
     assert seen.value is not None
     assert seen.value.leaves[0].sharding.startswith("tiles[")
@@ -160,7 +160,7 @@ def test_a_crash_in_a_variant_keeps_earlier_results(bench: Bench) -> None:
     finished = bench.run(body, "program(same_as=('jit', 'eager', 'aot'))", TOP)
     assert finished.outcome is Outcome.OK
     assert {"hlo", "value", "reference", "same_as-jit"} <= set(finished.blobs)
-    _, (told,) = judge_conformance(finished.job.case, observed(finished, bench.folder))
+    _, (told,) = judge_conformance(finished.job.case, load_result(finished, bench.folder))
     assert told == "same_as eager: crashed SIGABRT: the process was ended by SIGABRT"
 
 
@@ -175,7 +175,7 @@ def test_a_hang_in_a_variant_keeps_earlier_results(bench: Bench) -> None:
     """
     finished = bench.run(body, "program(timeout=3, same_as=('eager', 'jit'))", TOP)
     assert "value" in finished.blobs
-    _, (told,) = judge_conformance(finished.job.case, observed(finished, bench.folder))
+    _, (told,) = judge_conformance(finished.job.case, load_result(finished, bench.folder))
     assert told == "same_as eager: timed_out timeout: no end within the timeout of 3 s"
 
 
@@ -203,7 +203,7 @@ def test_every_variant_builds_the_program_again(bench: Bench) -> None:
 
 
 def test_without_same_as_no_variant_is_run(bench: Bench) -> None:
-    """Nothing is said of other ways."""
+    """No artifact is about variants."""
     finished = bench.run("return Program(jnp.sin, (np.float32(1),))", "program()", TOP)
     assert not [name for name in (*finished.blobs, *finished.seconds) if "same_as" in name]
 
