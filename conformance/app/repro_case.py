@@ -161,13 +161,13 @@ def _check_outputs(file: Path, options: ReproOptions) -> None:
 
 def _render_remarks(job: ObservedJob, written: ReproductionFile) -> Iterator[str]:
     """Yield remarks on what the file of a job does not show."""
-    if written.unasserted:
-        names = ", ".join(written.unasserted)
+    if written.unchecked_names:
+        names = ", ".join(written.unchecked_names)
         silent = "ends with status 0 although the case deviates there: it "
         remark = f"does not assert {names}, which only the harness can check"
         # Only the harness runs the variants of `same_as`; other claims can be read off the printed
         # HLO.
-        variants = all(name.startswith(f"{SAME_AS} ") for name in written.unasserted)
+        variants = all(name.startswith(f"{SAME_AS} ") for name in written.unchecked_names)
         remark += "" if variants else "; it prints the HLO"
         yield f"it {silent if written.silent else ''}{remark}"
     if job.seen.conformance is Conformance.CONFORMS:

@@ -66,12 +66,12 @@ def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> JaxprCode
     # Before the parameters, so that none of them takes the name.
     name, count = program.names.reserve(name), len(entry.inputs)
     hints = LETTERS[:count] if count <= len(LETTERS) else ["x"] * count
-    given = program.make_variables(entry.inputs, hints)
-    parameters = [value.text for value in given]
+    variables = program.make_variables(entry.inputs, hints)
+    parameters = [value.text for value in variables]
     body = FunctionBody(program)
     body.write_function(
         name, parameters,
-        lambda inner: render_items([v.text for v in inner.write_equations(entry, given)]), "",
+        lambda inner: render_items([v.text for v in inner.write_equations(entry, variables)]), "",
     )  # fmt: skip
     # Functions precede the one that calls them.
     functions = [*program.functions, "\n".join(body.lines)]

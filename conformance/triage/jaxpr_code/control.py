@@ -125,7 +125,7 @@ def _render_jit_options(eqn: Equation) -> list[str]:
             # form a tree.
             group = render_items if name == "out_shardings" else render_tuple
             options.append(f"{name}={group(texts)}")
-    if donated := [n for n, given in enumerate(eqn.take("donated_invars", [])) if given]:
+    if donated := [n for n, is_donated in enumerate(eqn.take("donated_invars", [])) if is_donated]:
         options.append(f"donate_argnums={render_plain(donated)}")
     if eqn.take("keep_unused"):
         options.append("keep_unused=True")
@@ -193,11 +193,11 @@ def _write_while(eqn: Equation) -> str:
     dimensions = render_plain(list(range(len(shape))))
 
     # A batched loop runs while any condition holds; examples whose condition fails are kept.
-    def write_masked(inner: FunctionBody, given: list[CodeValue]) -> str:
-        carried, go = given[len(body_consts) :], reserve("going")
+    def write_masked(inner: FunctionBody, arguments: list[CodeValue]) -> str:
+        carried, go = arguments[len(body_consts) :], reserve("going")
         inner.add(f"{go} = {going}({render_items(_texts(carried))})")
         kept = []
-        for old, new in zip(carried, inner.write_equations(body, given), strict=True):
+        for old, new in zip(carried, inner.write_equations(body, arguments), strict=True):
             kept.append(reserve("kept"))
             target = old.aval.shape
             which = (
@@ -226,8 +226,8 @@ def _write_scan(eqn: Equation) -> Assignment:
     jaxpr, split = eqn.get_jaxpr("jaxpr"), consts + carried
     initial, items = eqn.inputs[consts:split], eqn.inputs[split:]
 
-    def write(inner: FunctionBody, given: list[CodeValue]) -> str:
-        out = _texts(inner.write_equations(jaxpr, given))
+    def write(inner: FunctionBody, arguments: list[CodeValue]) -> str:
+        out = _texts(inner.write_equations(jaxpr, arguments))
         return f"{_render_group(out[:carried])}, {_render_group(out[carried:])}"
 
     name = eqn.write_function(

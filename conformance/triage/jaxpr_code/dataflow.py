@@ -19,7 +19,7 @@ class Selector(NamedTuple):
 
     Attributes:
         atom: An index, or a boolean if the user wrote a predicate.
-        is_predicate: Whether it is a boolean.
+        is_predicate: Whether the atom is a boolean.
         platforms: The equation of the platform index, if that selects the branch.
     """
 

@@ -41,7 +41,7 @@ class Names:
         self._counts: dict[str, int] = {}
 
     def reserve(self, wanted: str) -> str:
-        """Return an unused name: the wanted one, with a number if it is taken."""
+        """Return an unused name: the wanted name, with a number if it is taken."""
         # Without its number, or `x_2` would become `x_2_2`.
         base = name = make_identifier(_NUMBER.sub("", wanted))
         while name in self._taken:
@@ -130,8 +130,8 @@ def render_spec(data: Any) -> str | None:
     if not isinstance(data, list):
         return None
     if data and all(_is_named_dimension(part) for part in data):
-        cut = dict(data)
-        data = [cut.get(place, []) for place in range(max(cut) + 1)]
+        axes_of = dict(data)
+        data = [axes_of.get(number, []) for number in range(max(axes_of) + 1)]
     parts: list[str] = []
     for part in data:
         if part == "unconstrained":

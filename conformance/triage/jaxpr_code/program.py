@@ -40,7 +40,7 @@ class CodeValue:
         text: A name; or a number, of a NumPy dtype unless its type is weak.
         aval: Its type.
         bare: The number as a Python literal, empty for a name.
-        is_traced: Whether it is a value of jax, with its operators and methods.
+        is_traced: Whether jax traces the value, so that it has operators and methods.
     """
 
     text: str

@@ -100,7 +100,7 @@ def _shard_name(value: CodeValue) -> str:
 
 
 def _write_varying(eqn: Equation) -> str | list[CodeValue]:
-    """Write a cast to varying, except where jax inserts it by itself."""
+    """Write a cast to varying, except where jax inserts the cast itself."""
     names = eqn.take("axes")
     eqn.take("axis_index_groups")
     known = all(set(names) <= set(value.aval.more.vma) for value in eqn.inputs)

@@ -107,19 +107,19 @@ class FunctionBody:
         self.lines += inner.lines
         return name
 
-    def write_equations(self, jaxpr: Jaxpr, given: Sequence[CodeValue]) -> list[CodeValue]:
+    def write_equations(self, jaxpr: Jaxpr, arguments: Sequence[CodeValue]) -> list[CodeValue]:
         """Write the equations of a jaxpr as statements, except those whose results are not read.
 
         Args:
             jaxpr: The jaxpr.
-            given: The values of its inputs.
+            arguments: The values of its inputs.
 
         Returns:
             Its results.
         """
         avals = self.program.document.avals
         flow = Dataflow(jaxpr, avals)
-        values = [*(self._write_constant(c.value, avals[c.aval]) for c in jaxpr.consts), *given]
+        values = [*(self._write_constant(c.value, avals[c.aval]) for c in jaxpr.consts), *arguments]
         for eqn, results in zip(jaxpr.eqns, flow.results, strict=True):
             if flow.is_needed(eqn, results):
                 used = [number in flow.read for number in results]
@@ -223,7 +223,7 @@ class Equation:
 
     def write_function(
         self,
-        called: str,
+        wanted: str,
         jaxpr: Jaxpr,
         parameters: Sequence[tuple[str, Sequence[str]]],
         *,
@@ -235,7 +235,7 @@ class Equation:
         """Write a function that computes a jaxpr, and return its name.
 
         Args:
-            called: The wanted name.
+            wanted: The wanted name.
             jaxpr: The jaxpr.
             parameters: For each parameter a name, and names for the values that it holds: one
                 value is passed directly, several as a tuple.
@@ -245,26 +245,26 @@ class Equation:
             context: The `with` in which it is traced, by default that of the equation.
             body: The function that contains it, by default that of the equation.
         """
-        signature, given, unpacked = [], list(consts), []
+        signature, arguments, unpackings = [], list(consts), []
         for name, hints in parameters:
-            avals = jaxpr.inputs[len(given) : len(given) + len(hints)]
+            avals = jaxpr.inputs[len(arguments) : len(arguments) + len(hints)]
             values = self.program.make_variables(avals, hints)
             alone = len(values) == 1
             signature.append(values[0].text if alone else self.program.names.reserve(name))
             if len(values) > 1:
                 targets = ", ".join(value.text for value in values)
-                unpacked.append(f"{targets} = {signature[-1]}")
-            given += values
+                unpackings.append(f"{targets} = {signature[-1]}")
+            arguments += values
 
         def statements(inner: FunctionBody) -> str:
-            for line in unpacked:
+            for line in unpackings:
                 inner.add(line)
             if write is not None:
-                return write(inner, given)
-            return render_items([value.text for value in inner.write_equations(jaxpr, given)])
+                return write(inner, arguments)
+            return render_items([value.text for value in inner.write_equations(jaxpr, arguments)])
 
         return (body or self.body).write_function(
-            self.program.names.reserve(called), signature, statements,
+            self.program.names.reserve(wanted), signature, statements,
             self.render_context() if context is None else context,
         )  # fmt: skip
 

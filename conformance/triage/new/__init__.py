@@ -1,1 +1,1 @@
-"""`conformance new`: a case from a script as somebody pasted it."""
+"""`conformance new`: makes a case of a pasted script."""

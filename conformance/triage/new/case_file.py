@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from ruff import find_ruff_bin
 
-from conformance.triage.new.imports import WIDTH, add_imports, split_import
+from conformance.triage.new.imports import add_imports, split_import
 from conformance.triage.new.script_source import render_function
-from conformance.triage.repro.layout import format_literal
+from conformance.triage.repro.layout import WIDTH, format_literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

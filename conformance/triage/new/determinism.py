@@ -1,6 +1,6 @@
-"""Makes a script show the same in every run: no facts of the environment, fixed seeds. Pure.
+"""Makes a script deterministic: removes facts of the environment, fixes seeds. Pure.
 
-Otherwise each release would seem to change what the script shows.
+Otherwise each release would seem to change the output of the script.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _parts(node: ast.expr) -> list[ast.expr] | None:
 
 
 def add_seeds(source: ScriptSource) -> ScriptSource:
-    """Return a script whose random numbers of NumPy and Python have the seed 0 if it sets none.
+    """Return a script that seeds NumPy and Python with 0, unless it seeds them itself.
 
     Args:
         source: The script.

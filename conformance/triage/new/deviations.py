@@ -62,7 +62,7 @@ class ReleaseSweep:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether values differ, and nothing says which is right."""
+        """Whether values differ and no reference shows which of them is right."""
         if self.anchor is None or self.reference:
             return False
         ran = (n for n, record in self.records.items() if record.outcome is Outcome.OK)

@@ -92,8 +92,8 @@ def make_draft(
     Args:
         script: The script.
         options: The options.
-        reference: The expected value as an expression; empty for the one that the script states,
-            or none.
+        reference: The expected value as an expression; empty for that of the script, or
+            none.
         note: A comment on the reference.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The family that a script belongs to: the one whose cases use the same names. Pure."""
+"""Finds the family of a script: its cases use the same names. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SUBJECTS: Final = ("jax", "jaxlib", "flax", "optax", "orbax", "equinox")
-"""Packages whose names say what a script is about."""
+"""Packages whose names indicate the subject of a script."""
 _NUMPY_MODULES: Final = frozenset({"jax.numpy", "jax.tree_util", "jax.tree"})
 _CONSTRUCTORS: Final = frozenset({
     "array", "asarray", "arange", "linspace", "ones", "zeros", "full", "eye", "ndarray", "newaxis",
@@ -27,7 +27,7 @@ _GENERIC: Final = frozenset({
     "lax", "experimental", "sharding", "numpy", "jit", "_src", "Mesh", "devices", "device_put",
     "PartitionSpec", "NamedSharding",
 })  # fmt: skip
-"""Names of modules, and names that scripts about anything use."""
+"""Names of modules, and names that scripts about any subject use."""
 _CONFIG: Final = "config"
 _ENVIRONMENT: Final = frozenset({
     "print_environment_info", "block_until_ready", "platform", "device_kind", "default_backend",
@@ -41,10 +41,10 @@ _ARRAY_ATTRIBUTES: Final = frozenset({
 _COMMON_KEYWORDS: Final = frozenset(
     {"mesh", "in_specs", "out_specs", "dtype", "shape", "axis", "name"}
 )
-"""Keywords that say no more than the function they are passed to."""
+"""Keywords that add nothing to the name of the function they are passed to."""
 _COMPAT: Final = "compat"
 _KIT: Final = "conformance."
-"""Keywords of its functions say how a case is judged, not what it does."""
+"""Keywords of its functions are about the judgement of a case, not about its subject."""
 _NAMES_IN_REASON: Final = 3
 _NEAREST: Final = 2
 """Files of a family that count."""
@@ -72,7 +72,7 @@ class FamilyMatch:
 
     @property
     def reason(self) -> str:
-        """Why it matches, in a few words."""
+        """The reason for the match, in a few words."""
         names = ", ".join(self.names[:_NAMES_IN_REASON])
         return f"its cases use {names}" if names else "no name the script uses is its own"
 
@@ -110,7 +110,7 @@ def collect_used_names(tree: ast.AST, *, with_numpy: bool = False) -> frozenset[
 
 
 def _characteristic_parts(path: Sequence[str], *, with_numpy: bool) -> list[str]:
-    """Return the parts of a dotted name that say what it is about."""
+    """Return the parts of a dotted name that are typical of a subject."""
     # A setting is no subject: scripts about anything switch on 64-bit types.
     if path[1:2] == [_CONFIG]:
         return []

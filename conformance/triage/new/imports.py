@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.python_source import STANDARD_LIBRARY, sort_key_of_import
 from conformance.triage.new.script_source import find_imports
+from conformance.triage.repro.layout import WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-WIDTH: Final = 100
 _MODULES: Final = frozenset({"jax", "jax.numpy", "jax.lax", "jax.random", "jax.nn", "numpy"})
 """Modules that every release has."""
 _NAMES: Final = {

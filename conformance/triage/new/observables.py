@@ -223,7 +223,7 @@ def _tolerances(asserts: Sequence[Observable]) -> dict[str, float]:
 
 
 def render_side(node: ast.expr, observable: Observable, source: ScriptSource) -> str:
-    """Return one side of an assertion as text; a list that numpy.testing compares as an array.
+    """Return one side of an assertion as text: an array for a list that `numpy.testing` converts.
 
     Args:
         node: The side.

@@ -38,9 +38,9 @@ class CasePlacement:
         folder: Folder of its family.
         topic: Stem of its file.
         name: Its name.
-        why: Why this family.
+        why: The reason for this family.
         content: The present content of the file; None if it does not exist.
-        is_external: Whether the folder of cases is not the project's.
+        is_external: Whether the folder of cases is outside the project.
     """
 
     folder: Path
@@ -75,7 +75,7 @@ def find_placement(
         cases: Folder of the families.
         tree: The script.
         stem: Stem of the file of the script.
-        family: The requested family; empty for the one that matches.
+        family: The requested family; empty for the best match.
         topic: The requested topic; empty for the default.
         name: The requested name; empty for that of the script.
 
@@ -124,7 +124,7 @@ def make_case_name(stem: str) -> str:
 
 
 def _match_family(cases: Path, tree: ast.AST) -> tuple[str, str]:
-    """Return the family of a script, and why it is this family."""
+    """Return the family of a script, and the reason for it."""
     folders = cases.iterdir() if cases.exists() else ()
     found = (path for path in folders if path.is_dir() and not path.name.startswith((".", "_")))
     families = sorted(path.name for path in found)

@@ -19,7 +19,7 @@ from conformance.triage.new.case_file import (
 from conformance.triage.new.deviations import find_stretches, propose_deviations, sweep_releases
 from conformance.triage.new.draft import make_draft
 from conformance.triage.new.script_source import ScriptSource
-from conformance.triage.new.trials import DraftTrials, refuse_hopeless, write_cases
+from conformance.triage.new.trials import DraftTrials, refuse_unusable_script, write_cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,11 +43,11 @@ _DEFAULT_TIMEOUT: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortRequest:
-    """A case to be made.
+    """A request to make a case of a script.
 
     Attributes:
         pasted: The script as plain Python.
-        script: The script as read.
+        script: The script, ready to be rewritten.
         name: Name of the script in messages.
         placement: The place of its case.
         declarations: The decorator and docstring before any trial.
@@ -72,7 +72,7 @@ class PortedCase:
         request: The request.
         releases: Every release, oldest first; numbers are positions in it.
         script_records: Records of the script itself, by number of the release.
-        tried: The draft that shows the same.
+        tried: The draft that behaves like the script.
         sweep: The results of that draft over releases.
         stretches: The stretches of releases with the same result.
         draft: The body of the case.
@@ -164,7 +164,7 @@ def port(
     file.write_text(_set_variables(request.pasted), encoding="utf-8")
     script_records = run_script(file)
     # Before any draft, which would fail for the same reason.
-    refuse_hopeless(script_records, request.name)
+    refuse_unusable_script(script_records, request.name)
     report("running it as a case on the same releases")
     trials = DraftTrials(
         script=request.script, runner=runner, declarations=request.declarations,

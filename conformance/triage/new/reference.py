@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.model.value import Leaf, Value
 
 MAX_ELEMENTS: Final = 64
-"""Elements of a value that are written: beyond, nobody would review them."""
+"""Maximum number of elements of a written value: a longer value would not be reviewed."""
 _KEY: Final = re.compile(r"\[('[^']*'|\d+)\]")
 _PATH: Final = re.compile(rf"(?:{_KEY.pattern})*")
 _SMALL, _LARGE = 1e-4, 1e6
@@ -30,7 +30,7 @@ _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 
 
 def render_value(value: Value) -> str:
-    """Return an expression that gives a value; empty if there is no short one.
+    """Return an expression for a value; empty if it is too long, or has no literal.
 
     Tuples become lists: the comparison with a reference does not distinguish them.
 

@@ -1,4 +1,4 @@
-"""A pasted script as read: flat, deterministic, and with its settings apart. Pure."""
+"""Reads a pasted script: flattens it, makes it deterministic, separates its settings. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REPORTS: Final = frozenset({"print", "traceback.print_exc", *EXITS})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A script as read.
+    """A script that can become the body of a case.
 
     Attributes:
         source: Its statements, without a guard or a function around them.
@@ -43,7 +43,7 @@ class Script:
         bound: Names that it binds, except those of imports.
         settings: Its settings for the whole process.
         echoes: Whether the values of expressions are shown, as at a prompt.
-        caught: Whether it caught the exception that it shows: a case must raise it.
+        catches_error: Whether it caught the exception at its end, which a case must raise.
         doc: Its docstring, empty for none.
         thread: Upstream thread that it names, empty for none.
         notes: Sentences about parts that were left out.
@@ -54,7 +54,7 @@ class Script:
     bound: frozenset[str]
     settings: ScriptSettings
     echoes: bool
-    caught: bool
+    catches_error: bool
     doc: str
     thread: str
     notes: tuple[str, ...]
@@ -75,7 +75,7 @@ def read_script(pasted: PastedScript, name: str) -> Script:
     steps = (_remove_guard, _inline_main, _remove_exit, remove_environment, add_seeds)
     for step in steps:
         source = step(source)
-    source, caught = _remove_handler(source)
+    source, catches_error = _remove_handler(source)
     tree = source.tree
     bound = frozenset(_collect_bindings(tree))
     # Refused before any trial: as a case it would fail in every cell.
@@ -87,8 +87,8 @@ def read_script(pasted: PastedScript, name: str) -> Script:
     removed = [*find_imports(tree), *settings.statements, *docstring]
     return Script(
         source=source, removed=[number for number, node in enumerate(tree.body) if node in removed],
-        bound=bound, settings=settings, echoes=pasted.echoes, caught=caught, doc=doc or "",
-        thread=pasted.thread, notes=pasted.notes,
+        bound=bound, settings=settings, echoes=pasted.echoes, catches_error=catches_error,
+        doc=doc or "", thread=pasted.thread, notes=pasted.notes,
     )  # fmt: skip
 
 

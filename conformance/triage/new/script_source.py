@@ -26,14 +26,14 @@ _SEMICOLON: Final = re.compile(rb"[ \t]*;[ \t]*")
 
 
 class ScriptSource:
-    """A script in which each statement has lines of its own.
+    """A script whose statements are on separate lines.
 
     Args:
         text: The script.
 
     Attributes:
-        text: The script as text.
-        tree: The script for reading.
+        text: Its text.
+        tree: Its syntax tree.
         names: Dotted path of each imported name.
     """
 
@@ -130,7 +130,7 @@ class ScriptSource:
         return line[: len(line) - len(line.lstrip())]
 
     def _separate_statements(self) -> Iterator[TextEdit]:
-        """Yield edits that give each statement lines of its own."""
+        """Yield edits that put each statement on separate lines."""
         # Replacements cover whole lines: a second statement of a line would be replaced with the
         # first.
         for parent in ast.walk(self.tree):

@@ -72,7 +72,7 @@ def render_summary(ported: PortedCase) -> Iterator[str]:
         # A case outside the project is named by its path, which may contain spaces.
         target = quote(ported.request.placement.target)
         yield f"{skipped} releases were not tried: conformance run {target} --cell '>=0.4'"
-    if script.caught:
+    if script.catches_error:
         yield "the case raises the exception that the script catches at its end"
     if script.settings.dropped:
         yield f"left out, for the cell decides: {', '.join(script.settings.dropped)}"
@@ -124,7 +124,7 @@ def make_json(ported: PortedCase, *, written: bool) -> dict[str, Any]:
 
     Args:
         ported: The case.
-        written: Whether it was written.
+        written: Whether the case was added to its file.
     """
     sweep, releases, placement = ported.sweep, ported.releases, ported.request.placement
     anchor = releases[sweep.anchor] if sweep.anchor is not None and sweep.reference else ""

@@ -1,4 +1,4 @@
-"""Trials of a script and of drafts of a case: the first draft that shows the same is chosen."""
+"""Tries a script and drafts of a case; chooses the first draft that behaves like the script."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class TriedDraft:
     compat_only: tuple[int, ...] = ()
 
 
-def refuse_hopeless(script_records: Mapping[int, Record], name: str) -> None:
+def refuse_unusable_script(script_records: Mapping[int, Record], name: str) -> None:
     """Refuse a script of which no case can be made, by its results.
 
     Args:
@@ -191,14 +191,14 @@ class DraftTrials:
     name: str
 
     def choose(self, numbers: Sequence[int], script_records: Mapping[int, Record]) -> TriedDraft:
-        """Return the first draft that shows the same as the script.
+        """Return the first draft that behaves like the script.
 
         Args:
             numbers: Numbers of the cells to try the drafts in.
             script_records: Records of the script itself in these cells.
 
         Raises:
-            UsageError: If there is none; the message says how the last draft differs.
+            UsageError: If no draft does; the message has the difference of the last draft.
         """
         difference = ""
         absent = _find_absent(script_records)
@@ -211,7 +211,9 @@ class DraftTrials:
                 for number, record in sorted(tried.records.items())
                 if number not in skipped
                 and number in script_records
-                and not shows_same(record, script_records[number], caught=self.script.caught)
+                and not is_same_behavior(
+                    record, script_records[number], catches_error=self.script.catches_error
+                )
             ]
             if not differing:
                 ran = (n for n in skipped if tried.records[n].outcome is Outcome.OK)
@@ -253,7 +255,7 @@ class DraftTrials:
         return [found[key] for key in sorted(found)]
 
     def _write_draft(self, name: str, draft: Draft) -> Case:
-        """Write a draft into a file of its own; return its case."""
+        """Write a draft into a separate file; return its case."""
         # A file for each draft: an import that fails must not fail the others.
         file = create_file(render_case(draft, name, self.declarations), draft, "A draft.")
         return write_cases(self.folder / f"{name}.py", file)[name]
@@ -298,13 +300,15 @@ def _find_absent(script_records: Mapping[int, Record]) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def shows_same(case_record: Record, script_record: Record, *, caught: bool = False) -> bool:
-    """Return whether a case shows the same as its script.
+def is_same_behavior(
+    case_record: Record, script_record: Record, *, catches_error: bool = False
+) -> bool:
+    """Return whether a case behaves like its script.
 
     Args:
         case_record: Record of the case.
         script_record: Record of the script.
-        caught: Whether the script catches the exception that the case raises.
+        catches_error: Whether the script catches the exception that the case raises.
     """
     outcomes = {case_record.outcome, script_record.outcome}
     # A job that was not run contradicts nothing.
@@ -317,7 +321,7 @@ def shows_same(case_record: Record, script_record: Record, *, caught: bool = Fal
     deviates = case_record.conformance is Conformance.DEVIATES
     error, expected = case_record.error, script_record.error
     if expected is None:
-        return not deviates if ran else caught and case_record.outcome is Outcome.RAISED
+        return not deviates if ran else catches_error and case_record.outcome is Outcome.RAISED
     # A case observes the value, and its reference takes the place of the assertion.
     if expected.type in _ASSERTIONS:
         return deviates if ran else error is not None and error.type in _ASSERTIONS

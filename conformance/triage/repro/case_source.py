@@ -53,7 +53,7 @@ class CaseSource:
             unknown.
         keywords: Keywords of the calls of `Program` and `Observed`, and of `env.mesh`.
         bound: Names that the statements bind in the file.
-        future: Whether it has `from __future__ import annotations`.
+        has_future_annotations: Whether one of its files has `from __future__ import annotations`.
     """
 
     imports: tuple[str, ...]
@@ -63,7 +63,7 @@ class CaseSource:
     env: frozenset[str]
     keywords: frozenset[str]
     bound: frozenset[str]
-    future: bool
+    has_future_annotations: bool
 
 
 @dataclass(eq=False)
@@ -96,7 +96,7 @@ def extract_source(file: Path, name: str, read: ReadFile) -> CaseSource:
         read: Returns the text of a file.
 
     Raises:
-        NotStaticError: If a name it uses cannot be found; the message says which and where.
+        NotStaticError: If a name it uses cannot be found; the message has the name and the place.
     """
     collector = _SourceCollector(read)
     module = collector.load_module(file)
@@ -239,7 +239,9 @@ class _SourceCollector:
             env=frozenset(_find_env_uses([node for _, node in nodes], name)),
             keywords=frozenset(k.arg or EVERYTHING for k in found if isinstance(k, ast.keyword)),
             bound=frozenset(bound for _, node in nodes for bound in _bound_names(node)),
-            future=any("annotations" in module.bound for module in self._modules.values()),
+            has_future_annotations=any(
+                "annotations" in module.bound for module in self._modules.values()
+            ),
         )
 
 

@@ -87,8 +87,8 @@ def _read_wheel(wheel: Path) -> Mapping[str, str]:
             names = [name for name in files.namelist() if name.endswith(".py")]
             return {name: _decode(files.read(name)) for name in names}
     except (OSError, zipfile.BadZipFile) as error:
-        said = describe_os_error(error) if isinstance(error, OSError) else str(error)
-        raise UsageError(f"{wheel}: cannot be read: {said}") from None
+        reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{wheel}: cannot be read: {reason}") from None
 
 
 def _decode(data: bytes) -> str:

@@ -43,8 +43,8 @@ class JudgedObservation:
 
     Attributes:
         observation: Value, reference, error.
-        conformance: Whether it conforms.
-        reasons: Why it does not.
+        conformance: Conformance to the reference and the claims of the case.
+        reasons: Reasons of the judgement.
         hlo: Text of the optimised HLO, empty if there is none.
     """
 
@@ -149,7 +149,7 @@ class Header:
     _seen: JudgedObservation
     _place: CellSurroundings
     _name: str
-    _unasserted: tuple[str, ...]
+    _unchecked_names: tuple[str, ...]
     _own: EmbeddedModules
 
     def lines(self) -> Iterator[str]:
@@ -206,7 +206,7 @@ class Header:
         # The line above already shows the error.
         for reason in self._seen.reasons[:3] if observation.error is None else ():
             yield from render_comment(f"judged: {reason[:400]}")
-        for name in self._unasserted:
+        for name in self._unchecked_names:
             yield from render_comment(
                 f"not asserted below: {name}, which only the harness can check"
             )

@@ -143,7 +143,7 @@ def render_piece(name: str, **values: Any) -> str:
 
     Args:
         name: Name of its block in the template.
-        values: What the block is filled in with.
+        values: Variables of the block.
     """
     template = _environment().get_template(_PIECES)
     # A block alone, so that one template holds all pieces.
@@ -154,7 +154,7 @@ def render_main(**values: Any) -> str:
     """Return the statements of `main`, not indented.
 
     Args:
-        values: What the template is filled in with.
+        values: Variables of the template.
     """
     return _environment().get_template(_MAIN).render(values).strip("\n")
 

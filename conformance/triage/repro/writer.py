@@ -69,12 +69,12 @@ class ReproductionFile:
 
     Attributes:
         text: Its text.
-        unasserted: Names of the claims of the case that it does not check.
+        unchecked_names: Names of the claims and variants that it does not check.
         silent: Whether the case deviates only from these: then the file ends with status 0.
     """
 
     text: str
-    unasserted: tuple[str, ...]
+    unchecked_names: tuple[str, ...]
     silent: bool = False
 
 
@@ -98,12 +98,12 @@ def write_reproduction(
         Python that runs where only the packages of its header are installed.
     """
     writer = _Writer(job=job, source=source, seen=seen, name=file, own=own or EmbeddedModules())
-    unasserted = writer.unasserted
+    unchecked_names = writer.unchecked_names
     prefixes = ("fact {} ", "{} of ", "{}:")
     # Reasons begin with the claim or the variant that they are about.
-    about = tuple(prefix.format(name) for name in unasserted for prefix in prefixes)
+    about = tuple(prefix.format(name) for name in unchecked_names for prefix in prefixes)
     silent = bool(seen.reasons) and all(reason.startswith(about) for reason in seen.reasons)
-    return ReproductionFile(text=writer.render(), unasserted=unasserted, silent=silent)
+    return ReproductionFile(text=writer.render(), unchecked_names=unchecked_names, silent=silent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class _Writer:
         return tuple(name for name in ran if not (self.has_static and name in _STATIC_MATTERS))
 
     @cached_property
-    def unasserted(self) -> tuple[str, ...]:
+    def unchecked_names(self) -> tuple[str, ...]:
         """Names of the claims and variants of the case that the file does not check."""
         skipped = (
             f"{SAME_AS} {name}" for name in self.job.case.same_as if name not in self.variants
@@ -213,7 +213,7 @@ class _Writer:
             # `find_imports` leaves out plain `jax`, which most cases import themselves.
             imports.add("import jax")
         header = Header(
-            self.job, self.source, self.seen, self.place, self.name, self.unasserted, self.own
+            self.job, self.source, self.seen, self.place, self.name, self.unchecked_names, self.own
         ).lines()
         return "\n".join([*header, *self._render_setup(imports), "", body]) + "\n"
 
@@ -225,11 +225,11 @@ class _Writer:
         return text
 
     def _render_setup(self, imports: set[str]) -> Iterator[str]:
-        """Yield environment variables, which jax reads as it is imported, imports, and options."""
+        """Yield environment variables, above the import of jax, which reads them; then options."""
         request = self.job.request()
         yield ""
         # Python allows only comments and docstrings above this import.
-        if self.source.future:
+        if self.source.has_future_annotations:
             yield from ("from __future__ import annotations", "")
         first = ["import os", *(IMPORTS if self.own.files else ())]
         yield from (*render_imports(first), "")
@@ -264,7 +264,7 @@ class _Writer:
             yield render_check(values, tolerances)
             for name in _VARIANTS_WITH_CODE:
                 if name in self.variants:
-                    yield render_piece(f"way_{name}")
+                    yield render_piece(f"variant_{name}")
         if self.is_program and self.place.compile_only:
             yield render_piece("described")
         elif self.is_program and self.compares:
@@ -290,7 +290,7 @@ class _Writer:
             jit="program.fn, **program.jit" if "jit" in self.source.keywords else "program.fn",
             compile_only=self.place.compile_only, timeout=self.job.case.timeout if late else None,
             # Claims only: variants that are not asserted do not make the file print its HLO.
-            unasserted=list_unchecked(self.job.case.facts, self.seen), ways=self.variants,
+            unchecked=list_unchecked(self.job.case.facts, self.seen), variants=self.variants,
             ulp=self.ulp,
             hides_hlo=cuda and not self.place.since(HIDES_HLO_UNTIL),
             raises=isinstance(self.seen.observation.reference, ExpectedError),

@@ -1,1 +1,1 @@
-"""`conformance shrink`: the least of a case that still fails."""
+"""`conformance shrink`: cuts a case or a script down to its failure."""

@@ -30,14 +30,14 @@ from conformance.triage.shrink.case_text import (
     format_text,
     inline_jaxpr,
 )
-from conformance.triage.shrink.criteria import MissingError, SameFact, SameWrongValue
+from conformance.triage.shrink.criteria import SameErrorAbsence, SameFact, SameWrongValue
 from conformance.triage.shrink.originals import choose_criterion, refuse_conforming, refuse_flaky
 from conformance.triage.shrink.report import ShrunkProgram
 from conformance.triage.shrink.results import CaseResult
 from conformance.triage.shrink.search import (
     CandidateTrials,
+    LimitsSpentError,
     ShrinkLimits,
-    SpentError,
     candidate_timeout,
 )
 
@@ -170,7 +170,7 @@ class CaseShrinker:
     def _search(
         self, trials: CandidateTrials[Any, CaseResult], text: str, results: Sequence[CaseResult]
     ) -> ShrunkProgram:
-        """Cut the text, then its jaxpr; choose the one with fewer equations."""
+        """Cut the text, then its jaxpr; return the result with fewer equations."""
         measured = next((result for result in results if result.measures is not None), results[0])
         # Measured in either cell: a case that fails in the bad cell while it is traced has no jaxpr
         # there.
@@ -263,7 +263,7 @@ class CaseShrinker:
                 if written is None or trials.find_first([written]) is None:
                     continue
             # The cut text is the result then.
-            except SpentError:
+            except LimitsSpentError:
                 continue
             search = trials.search(written)
             search.run()
@@ -325,7 +325,7 @@ class CaseShrinker:
         match trials.criterion:
             case SameFact(name=name):
                 return add_claim(text, self.case.name, name, good.stored_job.record.facts)
-            case MissingError(good=CaseResult() as original):
+            case SameErrorAbsence(good=CaseResult() as original):
                 expected = original.observation.reference
             case SameWrongValue():
                 expected = good.value

@@ -64,15 +64,15 @@ def extract_case(case: Case, read: ReadFile) -> str:
     source = extract_source(case.file, case.name, read)
     kit = sorted({*source.kit, case.kind})
     lines = [
-        *(["from __future__ import annotations"] if source.future else []),
+        *(["from __future__ import annotations"] if source.has_future_annotations else []),
         *source.imports,
         f"from conformance.kit import {', '.join(kit)}",
         *source.definitions,
     ]
     tree = ast.parse("\n".join(lines))
     function = find_function(tree, case.name)
-    if not any(_callee_name(decorator) == case.kind for decorator in function.decorator_list):
-        function.decorator_list.insert(0, _make_decorator(case))
+    # `extract_source` leaves out the decorator of the case, whose keywords may be names.
+    function.decorator_list.insert(0, _make_decorator(case))
     # Parameters become statements, so that their values are cut like any others.
     _fill_parameters(function, case.params)
     return ast.unparse(simplify(ast.fix_missing_locations(tree), case.name))
@@ -86,10 +86,6 @@ def _make_decorator(case: Case) -> ast.Call:
         if (value := getattr(case, name)) != default
     ]
     return ast.Call(func=ast.Name(id=case.kind, ctx=ast.Load()), args=[], keywords=keywords)
-
-
-def _callee_name(node: ast.expr) -> str:
-    return getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
 
 
 def _fill_parameters(function: ast.FunctionDef, params: Mapping[str, Any]) -> None:

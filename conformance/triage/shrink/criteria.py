@@ -143,9 +143,11 @@ class SameOutputDifference:
 
 
 def _differing_words(bad: ScriptResult, good: ScriptResult) -> set[tuple[str, bool]]:
-    """Return the words that one output has more often, and whether that is the bad one."""
-    one, other = (Counter(_PRINTED.findall(result.output)) for result in (bad, good))
-    return {(word, True) for word in one - other} | {(word, False) for word in other - one}
+    """Return the words that are more frequent in either output, and whether in the bad one."""
+    in_bad, in_good = (Counter(_PRINTED.findall(result.output)) for result in (bad, good))
+    return {(word, True) for word in in_bad - in_good} | {
+        (word, False) for word in in_good - in_bad
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,7 @@ def _texts(value: Value) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingError:
+class SameErrorAbsence:
     """The candidate runs in the bad cell, and raises the expected error in the good one."""
 
     good: TrialResult

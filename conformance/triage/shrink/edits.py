@@ -44,7 +44,7 @@ UNUSUAL_DTYPES: Final = frozenset({
     "float64", "float16", "bfloat16", "complex64", "complex128", "int64", "int8", "int16",
 })  # fmt: skip
 """Dtypes that cost more than float32 and int32."""
-LARGEST: Final = 1 << 40
+MAX_MAGNITUDE: Final = 1 << 40
 """Larger numbers cost no more: a float like 1e300 would outweigh everything else."""
 GENERATORS: Final = frozenset({
     "random", "normal", "standard_normal", "uniform", "integers", "linspace",
@@ -54,9 +54,9 @@ SHAPED: Final = GENERATORS | {"arange", "ones", "zeros"}
 RESULTS: Final = frozenset({"Program", "Observed"})
 """Functions whose result a case returns: without them it is no case."""
 MAX_LINE: Final = 130
-"""Characters of a statement that a name may be inlined into."""
-LEAST: Final = 2
-"""Nodes from which an expression is worth an edit of its own."""
+"""Maximum length of a statement into which a name is inlined."""
+MIN_NODES: Final = 2
+"""Minimum number of nodes of an expression that is replaced."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +101,7 @@ def _magnitude(value: float) -> int:
     if type(value) is float and (value in SIMPLEST or not math.isfinite(value)):
         return 0
     is_whole = value == value // 1
-    return int(min(abs(value), LARGEST)) if is_whole else len(repr(value))
+    return int(min(abs(value), MAX_MAGNITUDE)) if is_whole else len(repr(value))
 
 
 def apply_edits(edits: Sequence[Edit]) -> str | None:
@@ -294,7 +294,7 @@ def reduce_expressions(tree: SyntaxTree) -> Iterator[Edit]:
 
 def _is_reducible(tree: SyntaxTree, node: ast.expr) -> bool:
     """Return whether an expression may be replaced: not in a decorator, nor part of a name."""
-    if count_nodes(node) < LEAST or isinstance(node, ast.Starred | ast.Slice) or _is_name(node):
+    if count_nodes(node) < MIN_NODES or isinstance(node, ast.Starred | ast.Slice) or _is_name(node):
         return False
     if isinstance(getattr(node, "ctx", None), ast.Store):
         return False

@@ -16,7 +16,7 @@ from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import SILENT, shorten
 from conformance.triage.shrink.criteria import (
-    MissingError,
+    SameErrorAbsence,
     SameFact,
     SameFailure,
     SameWrongValue,
@@ -126,7 +126,7 @@ def choose_criterion(
     if good is None:
         raise AssertionError("a case with a wrong value is refused without a good cell")
     if isinstance(bad.observation.reference, ExpectedError):
-        return MissingError(good)
+        return SameErrorAbsence(good)
     return SameWrongValue(bad, good, Tolerance.of(case))
 
 

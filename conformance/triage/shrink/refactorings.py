@@ -236,7 +236,7 @@ def drop_parameter(
 
 
 def _is_similar(function: ast.FunctionDef | ast.Lambda, count: int, number: int) -> bool:
-    """Return whether a function without decorators has as many parameters, that one unread."""
+    """Return whether a function has as many parameters, and neither decorators nor that read."""
     decorators = getattr(function, "decorator_list", [])
     is_unread = number in find_unused_parameters(function)
     return not decorators and len(list_parameters(function)) == count and is_unread

@@ -26,8 +26,8 @@ class ShrunkProgram:
         interrupted: Whether the user interrupted the search.
         confirmed: Whether the result showed the kept behavior once more.
         of_case: For cases only: `generator` is `source` if the source was cut, `jaxpr` if the
-            jaxpr was; `jobs` counts jobs; `alone` says whether it deviates by its own reference or
-            claims.
+            jaxpr was; `jobs` counts jobs; `alone` is whether it deviates by its own
+            reference or claims.
     """
 
     text: str

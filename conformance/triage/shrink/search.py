@@ -64,7 +64,7 @@ REDUCTIONS: Final = (
 """All reductions. Those that remove most come first: later trials are faster then."""
 
 
-class SpentError(Exception):
+class LimitsSpentError(Exception):
     """The probes or the seconds of a search are spent."""
 
 
@@ -74,7 +74,7 @@ class Search:
 
     Attributes:
         text: The smallest text with the kept behavior.
-        keep: Name of the function that everything else is for.
+        keep: Name of the function to keep: the rest of the code serves it.
         probe: Tries texts.
         width: How many texts are tried at a time.
         progress: Called with the name of each reduction as it begins, and with each smaller text.
@@ -106,7 +106,7 @@ class Search:
                 if self.text == before:
                     # An edit that was refused earlier may be possible now that other code is gone.
                     self._refused_keys = {}
-        except SpentError:
+        except LimitsSpentError:
             return False
 
     def _apply_reduction(self, reduction: Reduction) -> None:
@@ -178,7 +178,7 @@ class CandidateTrials(Generic[C, R]):
     """Tries texts in one cell, or in two.
 
     Attributes:
-        keep: Name of the function that everything else is for.
+        keep: Name of the function to keep: the rest of the code serves it.
         prepare: Makes a text a candidate that can be run; None if no cell could run it.
         runs: Run a candidate in each cell, the bad cell first.
         criterion: The behavior that a candidate must show.
@@ -214,12 +214,12 @@ class CandidateTrials(Generic[C, R]):
         """Try some texts at a time; return the number of the first that meets the criterion.
 
         Raises:
-            SpentError: If the limits are spent.
+            LimitsSpentError: If the limits are spent.
         """
         # Checked here, not in the search: the limits are shared by all searches of a command.
         left = self.limits.probes - self.tried
         if left <= 0 or time.monotonic() >= self.start + self.limits.seconds:
-            raise SpentError
+            raise LimitsSpentError
         # Prepared one after the other: on Python 3.11 two threads that parse break each other.
         candidates = [self.prepare(text) for text in texts[:left]]
         self.tried += len(candidates)

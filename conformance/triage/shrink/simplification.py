@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _MAX_ROUNDS: Final = 20
-"""Each round may make another one possible."""
+"""Limit of the rounds: each may enable further simplifications."""
 _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -37,7 +37,7 @@ def simplify(tree: ast.Module, keep: str) -> ast.Module:
 
     Args:
         tree: The module; it is changed.
-        keep: Name of the function that everything else is for.
+        keep: Name of the function to keep: the rest of the code serves it.
     """
     before = ast.dump(tree)
     for _ in range(_MAX_ROUNDS):

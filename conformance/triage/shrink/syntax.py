@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     Replacements = Mapping[ast.AST, Sequence[ast.AST]]
-    """New nodes by the node that they replace, none to drop it; the node itself may be one."""
+    """New nodes by replaced node, empty to drop it. The node itself may be among them."""
 
 N = TypeVar("N", bound=ast.AST)
 SCOPES: Final = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
@@ -24,11 +24,11 @@ class SyntaxTree:
 
     Args:
         text: Python.
-        keep: Name of the function that everything else is for.
+        keep: Name of the function to keep: the rest of the code serves it.
 
     Attributes:
         text: The code.
-        keep: Name of the function that everything else is for.
+        keep: Name of the function to keep: the rest of the code serves it.
         root: The module; it is never changed.
         nodes: Its nodes, in the order of the code.
     """
@@ -107,7 +107,7 @@ def _copy_node(node: Any, replacements: Replacements, *, is_new: bool = False) -
 
 
 def count_nodes(node: ast.AST) -> int:
-    """Return the number of nodes of a tree, without those that are no code of their own."""
+    """Return the number of nodes of a tree, except contexts, operators and argument lists."""
     silent = (ast.expr_context, ast.operator, ast.arguments)
     return sum(not isinstance(inner, silent) for inner in ast.walk(node))
 

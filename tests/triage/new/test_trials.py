@@ -7,7 +7,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.new.trials import refuse_hopeless, shows_same
+from conformance.triage.new.trials import is_same_behavior, refuse_unusable_script
 
 DEVIATES = Conformance.DEVIATES
 RAISED, CRASHED, REFUSED = Outcome.RAISED, Outcome.CRASHED, Outcome.UNSUPPORTED
@@ -52,13 +52,13 @@ def ended(
 )
 def test_agreement(seen: Record, plain: Record, expected: bool) -> None:
     """By how both end; a value that deviates is an assertion that fails."""
-    assert shows_same(seen, plain) is expected
+    assert is_same_behavior(seen, plain) is expected
 
 
 def test_a_case_raises_what_its_script_catches() -> None:
     """If it catches what it raises at its end."""
-    assert shows_same(ended(RAISED, "TypeError"), ended(), caught=True)
-    assert not shows_same(ended(CRASHED, "SIGABRT"), ended(), caught=True)
+    assert is_same_behavior(ended(RAISED, "TypeError"), ended(), catches_error=True)
+    assert not is_same_behavior(ended(CRASHED, "SIGABRT"), ended(), catches_error=True)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_a_case_raises_what_its_script_catches() -> None:
 def test_a_script_that_fails_everywhere_for_its_own_sake_is_refused(one: Record, said: str) -> None:
     """Where it runs somewhere, its failures are what it shows."""
     with pytest.raises(UsageError, match=r"^report\.py: ") as caught:
-        refuse_hopeless({0: one, 1: one}, "report.py")
+        refuse_unusable_script({0: one, 1: one}, "report.py")
     assert said in str(caught.value)
-    refuse_hopeless({0: one, 1: ended()}, "report.py")
+    refuse_unusable_script({0: one, 1: ended()}, "report.py")
 
 
 def test_a_module_of_jax_that_is_gone_is_a_finding() -> None:
     """It is no missing package."""
-    refuse_hopeless(
+    refuse_unusable_script(
         {0: ended(RAISED, "ModuleNotFoundError", "No module named 'jax.experimental.x'")}, "r"
     )

@@ -10,7 +10,7 @@ from conformance.engine.blobs import BlobStore
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.predicates import OUTPUT
-from conformance.triage.shrink.criteria import MissingError, SameFailure, SameOutputDifference
+from conformance.triage.shrink.criteria import SameErrorAbsence, SameFailure, SameOutputDifference
 from conformance.triage.shrink.results import ScriptResult
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_a_difference_stays_of_its_kind(blobs: BlobStore) -> None:
 
 def test_an_error_that_is_missing_stays_missing(blobs: BlobStore) -> None:
     """It is raised in the other cell, for the same reason."""
-    kept = MissingError(ended(blobs, error="ValueError: shapes (3,) and (4,) do not fit"))
+    kept = SameErrorAbsence(ended(blobs, error="ValueError: shapes (3,) and (4,) do not fit"))
     assert kept.about == "runs, expected ValueError: shapes (3,) and (4,) do not fit"
     assert kept.holds(
         ended(blobs), ended(blobs, error="ValueError: shapes (1,) and (2,) do not fit")
