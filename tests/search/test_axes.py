@@ -28,8 +28,8 @@ NIGHTS = tuple(f"0.8.3.dev2025112{day}" for day in range(5))
 RELEASES = ("0.8.0", "0.8.1", "0.8.2")
 
 
-def test_versions_of_a_package() -> None:
-    """Each pinned in a cell of its own, instead of what was pinned before."""
+def test_each_version_of_a_package_has_a_cell() -> None:
+    """Its pin replaces an earlier pin of the package."""
     pinned = Cell(release="0.6.2", python="3.11", pins=("numpy==1.26.0", "scipy==1.14.1"))
     points = make_package_points(pinned, "numpy", ["1.26.4", "2.0.0"])
     assert [point.label for point in points] == ["1.26.4", "2.0.0"]
@@ -47,15 +47,15 @@ def test_versions_of_a_package() -> None:
         ("xla:--xla_cpu_enable_fast_math", "jax0.6.2-py311-cpu1-xla.xla_cpu_enable_fast_math=true"),
     ],
 )
-def test_values_of_an_option(axis: str, last: str) -> None:
-    """Of jax or of XLA, in the order in which they were named."""
+def test_each_value_of_an_option_has_a_cell(axis: str, last: str) -> None:
+    """Of jax or of XLA, in the given order."""
     points = make_option_points(CELL, axis, ["false", "true"])
     assert [point.label for point in points] == ["false", "true"]
     assert points[-1].cell.id == last
 
 
-def test_versions_between_two_ends() -> None:
-    """By version, not by letters; both ends are among them, in whatever spelling."""
+def test_versions_between_two_ends_are_selected() -> None:
+    """Sorted as versions, both ends included, in any spelling."""
     assert select_versions("numpy", VERSIONS, ("2.0", "2.2.0")) == [
         "2.0.0",
         "2.0.1",
@@ -74,8 +74,8 @@ def test_versions_between_two_ends() -> None:
         (("two", "2.0.0"), "numpy: invalid version: 'two'"),
     ],
 )
-def test_an_end_that_is_not_there(ends: tuple[str, str], said: str) -> None:
-    """What is near is named."""
+def test_an_unknown_end_is_an_error(ends: tuple[str, str], said: str) -> None:
+    """The message suggests near versions."""
     with pytest.raises(UsageError) as error:
         select_versions("numpy", VERSIONS, ends)
     assert str(error.value).startswith(said)
@@ -119,8 +119,8 @@ class World:
         return AxisCells(made, self.prepare, self.check)
 
 
-def test_nights_between_the_ends_are_looked_up_when_asked_for() -> None:
-    """Once each; ends and releases at once."""
+def test_nightlies_are_resolved_when_first_tried() -> None:
+    """Once each; ends and releases are resolved at once."""
     world = World()
     points = world.points(*RELEASES, *NIGHTS)
     assert world.asked == [*RELEASES, NIGHTS[-1]]
@@ -130,16 +130,16 @@ def test_nights_between_the_ends_are_looked_up_when_asked_for() -> None:
     assert [points[number].release for number in (4, 5)] == list(NIGHTS[1:3])
 
 
-def test_a_release_that_cannot_be_had_is_no_point() -> None:
-    """It is listed."""
+def test_a_release_that_cannot_be_installed_is_no_point() -> None:
+    """It is listed among the exclusions."""
     points = World(unavailable="0.8.1").points(*RELEASES)
     assert points.labels == ("0.8.0", "0.8.2")
     assert [entry.cell for entry in points.exclusions] == ["jax0.8.1-py311-cpu8"]
 
 
 @pytest.mark.parametrize("how", ["unavailable", "failing"])
-def test_a_night_that_cannot_be_had_says_why(how: str) -> None:
-    """As a point that cannot be tried, where the index answers for the others."""
+def test_a_nightly_that_cannot_be_installed_has_a_reason(how: str) -> None:
+    """If the index answers for other nightlies."""
     points = World(**{how: NIGHTS[2]}).points(*NIGHTS)  # type: ignore[arg-type]
     assert len(points) == len(NIGHTS)
     assert points[2].missing or points[2].failure
@@ -148,15 +148,15 @@ def test_a_night_that_cannot_be_had_says_why(how: str) -> None:
 
 
 def test_an_index_that_stops_answering_ends_the_search() -> None:
-    """Which can go on another time."""
+    """The search can be continued later."""
     points = World(failing=NIGHTS[2], silent=True).points(*NIGHTS)
     with pytest.raises(InfrastructureError, match="refused; the same command goes on where it was"):
         points[2]
 
 
 @pytest.mark.parametrize("end", [NIGHTS[0], NIGHTS[-1]])
-def test_an_end_that_cannot_be_had(end: str) -> None:
-    """By nature, or now."""
+def test_an_end_that_cannot_be_installed_is_an_error(end: str) -> None:
+    """Permanently or at the moment."""
     with pytest.raises(UsageError, match=f"^{end}: cannot be an end: no wheels"):
         World(unavailable=end).points(*NIGHTS)
     with pytest.raises(InfrastructureError, match=f"^{end}: not found; the same command goes on"):

@@ -62,12 +62,12 @@ def found(text: str, width: int = 1) -> list[tuple[int, int]]:
     ],
 )
 def test_every_change_is_found(axis: str, pairs: list[tuple[int, int]]) -> None:
-    """Another failure in between makes two changes; what says nothing is stepped around."""
+    """Another failure in between makes two changes; unknown points are skipped."""
     assert found(axis) == pairs
     assert found(axis, 2) == pairs
 
 
-def test_what_says_nothing_is_listed_with_its_change() -> None:
+def test_unknown_points_are_listed_with_their_change() -> None:
     """A reader sees which releases could not be asked."""
     assert find_change_points(searched(axis_of("gg??bb"))[0]) == [
         ChangePoint(before=1, after=4, unknown=(2, 3))
@@ -75,7 +75,7 @@ def test_what_says_nothing_is_listed_with_its_change() -> None:
 
 
 def test_equal_ends_have_nothing_to_search() -> None:
-    """What lies between them is not asked."""
+    """Points between them are not tried."""
     assert searched(axis_of("gbg")) == ({0: GOOD, 2: GOOD}, 1)
 
 
@@ -102,9 +102,7 @@ axes = st.lists(st.one_of(states, st.just(NOTHING)), min_size=2, max_size=60).fi
 
 
 @given(axes, st.integers(1, 3))
-def test_whatever_is_found_is_a_change_between_neighbours(
-    axis: list[PointState], width: int
-) -> None:
+def test_every_change_is_between_neighbours(axis: list[PointState], width: int) -> None:
     """Nothing that says something lies between; unequal ends have at least one change."""
     seen, _ = searched(axis, width)
     made = find_change_points(seen)
@@ -117,8 +115,8 @@ def test_whatever_is_found_is_a_change_between_neighbours(
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-def test_one_change_takes_a_logarithm(before: int, after: int) -> None:
-    """Both ends, and one halving after another."""
+def test_one_change_takes_logarithmic_trials(before: int, after: int) -> None:
+    """Both ends, and a halving after another."""
     seen, _ = searched([GOOD] * before + [BAD] * after)
     assert find_change_points(seen) == [ChangePoint(before=before - 1, after=before)]
     assert len(seen) <= 2 + ceil(log2(before + after - 1))
@@ -165,8 +163,8 @@ def all_changes(states: list[int], silent: frozenset[int] = frozenset()) -> list
 
 
 @given(STATES)
-def test_what_is_found_is_there(states: list[int]) -> None:
-    """Each change between two neighbours, and no other."""
+def test_changes_are_exactly_those_of_the_axis(states: list[int]) -> None:
+    """Each between two neighbours."""
     found, _ = searched_to_the_end(states)
     assert set(found) <= set(all_changes(states))
     assert bool(found) == (states[0] != states[-1])
@@ -174,41 +172,41 @@ def test_what_is_found_is_there(states: list[int]) -> None:
 
 @given(STATES, st.frozensets(st.integers(1, 22)))
 def test_a_thorough_search_misses_nothing(states: list[int], silent: frozenset[int]) -> None:
-    """Also what changes and changes back; around points that say nothing."""
+    """Not even changes that are undone; unknown points are skipped."""
     silent -= {0, len(states) - 1}
     found, _ = searched_to_the_end(states, silent=silent, every=True)
     assert found == all_changes(states, silent)
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=23), st.sets(st.integers(0, 23)))
-def test_what_never_comes_back_is_found_whole(steps: list[int], coarse: set[int]) -> None:
-    """However often it changes, and whatever is tried first."""
+def test_all_changes_of_a_monotonic_axis_are_found(steps: list[int], coarse: set[int]) -> None:
+    """Any number of them, in any order of trials."""
     states = [sum(steps[:n]) for n in range(len(steps) + 1)]
     found, _ = searched_to_the_end(states, coarse=tuple(coarse))
     assert found == all_changes(states)
 
 
-def test_one_change_costs_its_logarithm() -> None:
-    """Of 23 releases both ends and five more."""
+def test_one_change_of_23_releases_costs_seven_trials() -> None:
+    """Both ends and five more."""
     for first in range(1, 23):
         _, seen = searched_to_the_end([0] * first + [1] * (23 - first))
         assert len(seen) <= 7
 
 
-def test_ends_that_are_alike_cost_two() -> None:
-    """What changed in between and back is not looked for."""
+def test_equal_ends_cost_two_trials() -> None:
+    """Changes between them that are undone are not searched."""
     assert searched_to_the_end([0, 1, 1, 0]) == ([], {0, 3})
 
 
-def test_a_detour_of_what_changed_is_seen_at_a_coarse_point() -> None:
-    """Both ends differ: then it may have changed more than once."""
+def test_an_undone_change_is_seen_at_a_coarse_point() -> None:
+    """If both ends differ, the axis may have several changes."""
     states = [0, 1, 1, 1, 1, 2, 1, 1]
     assert searched_to_the_end(states)[0] == [(0, 1)]
     assert searched_to_the_end(states, coarse=(5,))[0] == [(0, 1), (4, 5), (5, 6)]
 
 
-def test_what_changes_little_by_little_is_where_it_is_first_seen_to_differ() -> None:
-    """No neighbours differ, and both ends do."""
+def test_a_gradual_change_is_at_the_first_point_that_differs_from_the_start() -> None:
+    """No neighbours differ, but both ends do."""
     points, figures = range(6), (100, 104, 108, 112, 116, 120)
     seen: set[int] = set()
 
@@ -220,6 +218,6 @@ def test_what_changes_little_by_little_is_where_it_is_first_seen_to_differ() -> 
     assert find_changes(seen, differ) == [(2, 3)]
 
 
-def test_nothing_to_compare() -> None:
+def test_a_single_point_has_no_change() -> None:
     """One point alone."""
     assert searched_to_the_end([5]) == ([], set())

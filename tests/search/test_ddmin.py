@@ -90,8 +90,8 @@ def test_a_single_culprit(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [8, 28])
-def test_two_that_act_together(count: int) -> None:
-    """Both are named."""
+def test_two_culprits_that_act_together_are_both_named(count: int) -> None:
+    """In one set."""
     tried = []
     for one in packages(count):
         for other in packages(count):
@@ -102,15 +102,15 @@ def test_two_that_act_together(count: int) -> None:
     assert max(tried) <= 2 * ceil(log2(count)) + 4
 
 
-def test_two_that_each_suffice() -> None:
-    """Both are named, apart from each other: to hold one of them back does not help."""
+def test_two_sufficient_culprits_are_separate_sets() -> None:
+    """Holding back only one of them does not help."""
     found, held = Mixed(make_units(packages(8), {}), [["p01"], ["p06"]]).search()
     assert [packages_in(guilty.culprits) for guilty in found] == [{"p01"}, {"p06"}]
     assert held is SetResult.NOT_ENOUGH
 
 
-def test_units_that_are_no_suspects_are_searched_as_one() -> None:
-    """Until one of them turns out to be a culprit all the same."""
+def test_units_without_suspects_are_searched_as_one() -> None:
+    """Until one of them turns out to be a culprit."""
     units = make_units(packages(28), {}, suspects=["p03", "p05", "p20"])
     assert [len(group) for group in units.groups] == [1, 1, 1, 25]
     world = Mixed(units, [["p05"]])
@@ -119,15 +119,15 @@ def test_units_that_are_no_suspects_are_searched_as_one() -> None:
     assert packages_in(Mixed(units, [["p27"]]).search()[0][0].culprits) == {"p27"}
 
 
-def test_units_that_a_culprit_needs() -> None:
-    """They are told apart from the culprit, for it alone is not enough."""
+def test_needed_units_are_separate_from_culprits() -> None:
+    """The culprit cannot be tried without them."""
     units = make_units(packages(4), {"p03": ["p00"], "p00": ["p01"], "p01": ["p00"]})
     (guilty,), _ = Mixed(units, [["p03"]]).search()
     assert (guilty.culprits, guilty.needed) == ((("p03",),), (("p00", "p01"),))
 
 
-def test_an_unresolved_set() -> None:
-    """The search goes around it; culprits that cannot be told apart are named together."""
+def test_unresolved_sets_are_skipped() -> None:
+    """Culprits that cannot be distinguished are named together."""
     units = make_units(packages(8), {})
     broken = frozenset({("p00",), ("p01",), ("p02",), ("p03",)})
     (guilty,), _ = Mixed(units, [["p05"]], lambda moved: moved == broken).search()
@@ -143,8 +143,8 @@ def are_apart(one: str, other: str, units: Moved) -> bool:
 
 
 @pytest.mark.parametrize(("count", "most"), [(8, 16), (17, 21), (30, 24)])
-def test_two_that_only_go_with_each_other(count: int, most: int) -> None:
-    """Most sets are unresolved then; they are not tried one by one."""
+def test_units_that_need_each_other_leave_most_sets_unresolved(count: int, most: int) -> None:
+    """Those are not tried one by one."""
     units = make_units(packages(count), {})
     for one in packages(count):
         for other in set(packages(count)) - {one}:
@@ -252,7 +252,7 @@ def test_one_of_500_takes_11_trials() -> None:
         assert len(pipeline.tried) <= 11
 
 
-def test_two_that_are_enough_only_together_are_both_found() -> None:
+def test_two_units_that_are_enough_only_together_are_found() -> None:
     """In order."""
     names = passes(100)
     pipeline = Pipeline({names[80], names[3]})
@@ -271,7 +271,7 @@ def test_units_that_make_a_set_unresolved_are_left_out() -> None:
 
 
 def test_a_unit_that_is_unresolved_with_others_is_tried_alone() -> None:
-    """Two that cannot be tried together are no reason not to find one of them."""
+    """Two units that exclude each other can each be a culprit."""
     names = passes(10)
 
     def test(chosen: Names) -> SetResult:
@@ -283,7 +283,7 @@ def test_a_unit_that_is_unresolved_with_others_is_tried_alone() -> None:
 
 
 def test_units_that_undo_each_other_are_found_in_parts() -> None:
-    """All together may hide what one does."""
+    """All units together may hide the effect of one."""
     names = passes(33)
 
     def test(chosen: Names) -> SetResult:
@@ -294,7 +294,7 @@ def test_units_that_undo_each_other_are_found_in_parts() -> None:
 
 
 def test_a_unit_that_matters_only_with_another_is_learned() -> None:
-    """What the one does not do any more, the other does: both are named."""
+    """It replaces a disabled unit: both are named."""
     names = passes(30)
     pipeline = Pipeline({names[9], "late"})
     tested = SetTest(Units(order=tuple(names)), pipeline)
@@ -304,8 +304,8 @@ def test_a_unit_that_matters_only_with_another_is_learned() -> None:
     assert len(pipeline.tried) <= 16
 
 
-def test_no_set_is_enough() -> None:
-    """Neither all together nor any unit alone."""
+def test_without_a_sufficient_set_the_answer_is_empty() -> None:
+    """Neither all units together nor any unit alone is enough."""
     names = passes(20)
     pipeline = Pipeline({"elsewhere"}, {names[7]})
     found = find_enough(SetTest(Units(order=tuple(names)), pipeline))
@@ -314,7 +314,7 @@ def test_no_set_is_enough() -> None:
     assert all((name,) in pipeline.tried for name in names)
 
 
-def test_no_units() -> None:
+def test_without_units_nothing_is_tried() -> None:
     """Nothing is tried."""
     pipeline = Pipeline({"elsewhere"})
     assert culprits_of([], pipeline) == ()
@@ -327,8 +327,8 @@ RESULTS = st.lists(st.sampled_from(SetResult), min_size=len(SUBSETS), max_size=l
 
 
 @given(RESULTS)
-def test_a_set_that_is_found_is_minimal_and_nothing_is_tried_twice(told: list[SetResult]) -> None:
-    """However the units work on one another."""
+def test_a_found_set_is_minimal_and_no_set_is_tried_twice(told: list[SetResult]) -> None:
+    """For any effect of the units on each other."""
     table = dict(zip(SUBSETS, told, strict=True)) | {(): SetResult.NOT_ENOUGH}
     tried: list[Names] = []
 
@@ -349,12 +349,12 @@ def test_a_set_that_is_found_is_minimal_and_nothing_is_tried_twice(told: list[Se
 
 @given(st.sets(st.sampled_from(passes(60)), min_size=1, max_size=4))
 def test_any_set_of_culprits_is_found_whole(culprits: set[str]) -> None:
-    """Where a larger set never undoes it, which is the usual."""
+    """If no larger set undoes it."""
     assert set(culprits_of(passes(60), Pipeline(culprits))) == culprits
 
 
 @given(st.lists(st.integers(0, 40), unique=True), st.sets(st.integers(0, 40)), st.booleans())
-def test_a_sweep_leaves_what_cannot_be_left_out(
+def test_a_sweep_keeps_exactly_the_necessary_units(
     items: list[int], wanted: set[int], together: bool
 ) -> None:
     """Nothing else is left, whether parts or single items are tried."""

@@ -34,8 +34,8 @@ SCAN = (
         ),
     ],
 )
-def test_another_wording_is_the_same_failure(one: str, other: str) -> None:
-    """Advice that was appended, another count, a word left out."""
+def test_a_reworded_message_is_the_same_failure(one: str, other: str) -> None:
+    """Appended advice, another count, a missing word."""
     assert is_same_failure(one, other)
 
 
@@ -67,14 +67,14 @@ def test_another_type_or_message_is_another_failure(one: str, other: str) -> Non
 
 
 @given(st.text(), st.text())
-def test_it_does_not_matter_which_comes_first(one: str, other: str) -> None:
+def test_equivalence_of_failures_is_symmetric_and_reflexive(one: str, other: str) -> None:
     """And each is the same as itself."""
     assert is_same_failure(one, one)
     assert is_same_failure(one, other) == is_same_failure(other, one)
 
 
-def test_wordings_are_told_by_the_first_that_was_seen() -> None:
-    """So that states that mean the same are equal."""
+def test_a_class_is_represented_by_its_first_wording() -> None:
+    """So states with the same meaning are equal."""
     failures = EquivalenceClasses(is_same_failure, SCAN)
     assert failures.find_first(SCAN + " Try pvary.") == SCAN
     assert failures.find_first("ValueError: x") == "ValueError: x"
@@ -94,21 +94,21 @@ def test_wordings_are_told_by_the_first_that_was_seen() -> None:
         ("one", "one\ntwo", False),
     ],
 )
-def test_numbers_have_a_tolerance(one: str, other: str, same: bool) -> None:
-    """All else must be alike, but for the spaces that align numbers."""
+def test_printed_numbers_have_a_tolerance(one: str, other: str, same: bool) -> None:
+    """Other text must be equal, except spaces that align numbers."""
     assert is_same_output(one, other) is same
     assert is_same_output(one, other, exact=True) is False
 
 
 @given(st.text(), st.text())
-def test_it_is_an_equivalence_with_itself(one: str, other: str) -> None:
+def test_equivalence_of_outputs_is_symmetric_and_reflexive(one: str, other: str) -> None:
     """Every output is the same as itself, and the order of two does not count."""
     assert is_same_output(one, one, exact=True)
     assert is_same_output(one, other) is is_same_output(other, one)
 
 
-def test_a_line_that_differs_from_run_to_run_does_not_count() -> None:
-    """It is known by two runs of one cell."""
+def test_an_unstable_line_is_ignored() -> None:
+    """Two runs of one cell identify it."""
     unstable = find_unstable_lines("seed 1\nok", "seed 2\nok")
     assert unstable == {0}
     assert is_same_output("seed 3\nok", "seed 4\nok", unstable)

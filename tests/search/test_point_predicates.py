@@ -62,8 +62,8 @@ def asked(sides: MakeSides, good: Sequence[float], bad: Sequence[float]) -> Metr
     return compare_endpoints(TIME, sides(*good), sides(*bad), NAMES)
 
 
-def test_ends_that_lie_apart_have_a_threshold_between_them(sides: MakeSides) -> None:
-    """It is as many times the one as the other is times it."""
+def test_separate_ends_have_a_threshold_between_them(sides: MakeSides) -> None:
+    """The geometric mean of their medians."""
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
     assert question is not None
     assert question.about == "takes more time than 2.00 s, between medians of 1.00 s and 4.00 s"
@@ -72,14 +72,14 @@ def test_ends_that_lie_apart_have_a_threshold_between_them(sides: MakeSides) -> 
 
 
 def test_the_bad_end_may_take_less(sides: MakeSides) -> None:
-    """Whoever seeks what made it fast says so."""
+    """In a search for the cause of an improvement."""
     question = asked(sides, [4.0] * FIRST, [1.0] * FIRST)
     assert question is not None
     assert question.classify(sides(1.0, 1.0, 1.0)) == BAD
 
 
-def test_few_samples_ask_for_more(sides: MakeSides) -> None:
-    """Of the ends, and of a point that is not clear."""
+def test_few_samples_need_more(sides: MakeSides) -> None:
+    """At the ends, and at a point near the threshold."""
     assert asked(sides, [1.0] * (FIRST - 1), [4.0] * (FIRST - 1)) is None
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
     assert question is not None
@@ -88,15 +88,15 @@ def test_few_samples_ask_for_more(sides: MakeSides) -> None:
     assert question.classify(sides(1.0, 4.0, 1.0, 1.0, 1.0)) == GOOD
 
 
-def test_one_slow_sample_asks_for_more_and_is_forgiven_then(sides: MakeSides) -> None:
-    """Somebody else used the machine for a moment."""
+def test_one_slow_sample_needs_more_samples_that_outweigh_it(sides: MakeSides) -> None:
+    """Other work used the machine for a moment."""
     good = [9.0, *[1.0] * (FIRST - 1)]
     assert asked(sides, good, [4.0] * FIRST) is None
     assert asked(sides, [*good, 1.0, 1.0, 1.0], [4.0] * (FIRST + 3)) is not None
 
 
 def test_ends_that_overlap_are_ambiguous(sides: MakeSides) -> None:
-    """Both are told with their spread."""
+    """The message has the range of both."""
     noise = [1.0 + n / MOST for n in range(MOST)]
     with pytest.raises(EndpointsError) as info:
         asked(sides, noise, [each + 0.1 for each in noise])
@@ -106,15 +106,15 @@ def test_ends_that_overlap_are_ambiguous(sides: MakeSides) -> None:
     )
 
 
-def test_times_below_the_resolution_are_alike(sides: MakeSides) -> None:
-    """A microsecond is what rounding makes of a warm call, and what else the host does."""
+def test_times_below_the_resolution_are_equal(sides: MakeSides) -> None:
+    """Rounding and other work of the host differ by a microsecond."""
     with pytest.raises(EndpointsError, match="the ends overlap"):
         asked(sides, [4e-6] * MOST, [5e-6] * MOST)
     assert asked(sides, [4e-6] * FIRST, [4e-5] * FIRST) is not None
 
 
 def test_a_point_in_between_is_ambiguous(sides: MakeSides) -> None:
-    """It says nothing, and is told with counts."""
+    """Its state is unknown, with the counts."""
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
     assert question is not None
     state = question.classify(sides(*[1.0, 4.0] * (MOST // 2), 4.0))
@@ -123,8 +123,8 @@ def test_a_point_in_between_is_ambiguous(sides: MakeSides) -> None:
     assert state.about == "ambiguous: 8 of 15 samples are bad"
 
 
-def test_a_job_that_fails_has_no_figure(sides: MakeSides) -> None:
-    """At an end that is an error, between them another state."""
+def test_a_job_that_fails_has_no_metric(sides: MakeSides) -> None:
+    """An error at an end, another state between them."""
     with pytest.raises(EndpointsError, match=r"0\.6\.0: no time to measure: E: m"):
         compare_endpoints(TIME, sides(1.0), sides(1.0, outcome=Outcome.RAISED), NAMES)
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
@@ -138,13 +138,13 @@ def test_a_job_that_fails_has_no_figure(sides: MakeSides) -> None:
         assert state.kind is kind
 
 
-def test_a_stage_that_is_not_there_is_an_error(sides: MakeSides) -> None:
+def test_an_unknown_stage_is_an_error(sides: MakeSides) -> None:
     """A script has no stages."""
     with pytest.raises(EndpointsError, match="has no time to compile; expected a --stage"):
         compare_endpoints(make_stage_metric("compile"), sides(1.0), sides(2.0), NAMES)
 
 
-def test_memory_is_told_in_mebibytes(sides: MakeSides) -> None:
+def test_memory_is_shown_in_mebibytes(sides: MakeSides) -> None:
     """The peak of the process."""
     question = compare_endpoints(MEMORY, sides(*[100.0] * FIRST), sides(*[400.0] * FIRST), NAMES)
     assert question is not None
@@ -154,7 +154,7 @@ def test_memory_is_told_in_mebibytes(sides: MakeSides) -> None:
 @given(
     st.integers(0, 2**32), st.floats(0.01, 100), st.floats(1.5, 20), st.floats(0.0, 0.05)
 )  # fmt: skip
-def test_populations_that_lie_apart_are_told_apart(
+def test_separate_populations_are_separated(
     seed: int, scale: float, ratio: float, spread: float
 ) -> None:
     """However large the numbers are, and whichever end is the greater."""
@@ -169,6 +169,6 @@ def test_populations_that_lie_apart_are_told_apart(
 
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=FIRST, max_size=MOST))
-def test_one_population_is_not_told_from_itself(samples: list[float]) -> None:
-    """The law that no release is blamed for nothing."""
+def test_one_population_is_not_separated_from_itself(samples: list[float]) -> None:
+    """Otherwise a release would be blamed for noise."""
     assert separate_ends(TIME, samples, samples) is None

@@ -90,7 +90,7 @@ def by_exit(trials: CellTrials[int], good: int, bad: int) -> RepeatedPredicate:
 
 
 def test_a_record_of_the_same_cell_is_replayed(tmp_path: Path) -> None:
-    """Once, and not where a step confirms another one."""
+    """Once, and not for a confirmation."""
     world = World(WORKS, FAILS)
     trials = trials_of(tmp_path, world, [record_of(0), record_of(1, Outcome.RAISED)])
     trials.try_endpoints(0, 1)
@@ -113,14 +113,14 @@ def test_a_record_of_the_same_cell_is_replayed(tmp_path: Path) -> None:
     ],
 )
 def test_other_records_are_not_replayed(tmp_path: Path, point: int, known: Record) -> None:
-    """Of a cell that changed, without a result, or of an environment of the user's own."""
+    """Of a changed cell, without a result, or of a user's own environment."""
     world = World(WORKS, FAILS, WORKS)
     trials_of(tmp_path, world, [known]).try_points([point])
     assert world.tried == [point]
 
 
-def test_a_record_is_kept_before_it_counts(tmp_path: Path) -> None:
-    """A search that is interrupted there goes on after it."""
+def test_a_record_is_logged_before_it_is_used(tmp_path: Path) -> None:
+    """An interrupted search continues after it."""
     kept: list[tuple[str, bool]] = []
     steps: list[SearchStep[int]] = []
     trials = trials_of(tmp_path, World(WORKS, FAILS))
@@ -132,8 +132,8 @@ def test_a_record_is_kept_before_it_counts(tmp_path: Path) -> None:
     assert [(step.point, step.state, step.summary) for step in steps] == [(0, None, "ok")]
 
 
-def test_a_point_that_does_not_do_the_same_twice(tmp_path: Path) -> None:
-    """Its states are counted; the other point is tried once more only."""
+def test_a_flaky_point_is_recounted(tmp_path: Path) -> None:
+    """The other point is confirmed once."""
     world = World(WORKS, (*FAILS, *WORKS))
     trials = trials_of(tmp_path, world)
     trials.try_endpoints(0, 1)
@@ -144,8 +144,8 @@ def test_a_point_that_does_not_do_the_same_twice(tmp_path: Path) -> None:
     assert Counter(world.tried) == {0: 2, 1: 2 + RECOUNTS}
 
 
-def test_an_endpoint_that_cannot_be_tried_now(tmp_path: Path) -> None:
-    """The reason may be gone next time."""
+def test_an_endpoint_that_cannot_be_tried_now_is_an_error(tmp_path: Path) -> None:
+    """The reason may be temporary."""
     trials = trials_of(tmp_path, World(WORKS, (Outcome.INFRA,)))
     with pytest.raises(InfrastructureError, match="infra; the same command goes on where it was"):
         trials.try_endpoints(0, 1)

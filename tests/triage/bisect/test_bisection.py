@@ -122,7 +122,7 @@ def bisected(
 
 @given(st.lists(st.sampled_from(ENDINGS), max_size=20), st.booleans(), st.integers(0, 2**32))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-def test_what_is_named_is_so(
+def test_the_answer_agrees_with_the_axis(
     tmp_path_factory: pytest.TempPathFactory,
     inner: list[str],
     reverse: bool,
@@ -145,8 +145,8 @@ def test_what_is_named_is_so(
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_figure_is_measured_in_rounds(tmp_path: Path, reverse: bool) -> None:
-    """Few samples where they are clear; the change is where the figure crosses."""
+def test_a_metric_is_measured_in_rounds(tmp_path: Path, reverse: bool) -> None:
+    """Few samples if they are clear; the change is where the metric crosses the threshold."""
     seconds = [1.0] * 9 + [2.0] * 7
     told = Told(seconds[::-1] if reverse else seconds)
     answer = bisected(tmp_path, told, reverse=reverse, timed=True)
@@ -156,8 +156,8 @@ def test_a_figure_is_measured_in_rounds(tmp_path: Path, reverse: bool) -> None:
     assert counts == [2 * MARGIN] * 2 + [MARGIN] * (len(counts) - 2)
 
 
-def test_samples_of_the_log_count(tmp_path: Path) -> None:
-    """A search that was interrupted measures no point anew, but for its confirmation."""
+def test_samples_of_the_log_are_reused(tmp_path: Path) -> None:
+    """An interrupted search measures points again only for confirmation."""
     seconds = [1.0] * 5 + [2.0] * 5
     first = bisected(tmp_path, Told(seconds), timed=True)
     again = Told(seconds)
@@ -167,15 +167,15 @@ def test_samples_of_the_log_count(tmp_path: Path) -> None:
     assert all(step.replayed for step in second.steps if not step.again)
 
 
-def test_a_figure_that_does_not_differ_is_ambiguous(tmp_path: Path) -> None:
-    """Nothing is searched between ends that overlap."""
+def test_a_metric_with_overlapping_ends_is_ambiguous(tmp_path: Path) -> None:
+    """Nothing is searched between the ends."""
     told = Told([1.0] * 5)
     with pytest.raises(EndpointsError, match="ambiguous, the ends overlap"):
         bisected(tmp_path, told, timed=True)
     assert set(told.probes) == {0, 4}
 
 
-def test_a_point_that_fails_is_neither(tmp_path: Path) -> None:
+def test_a_point_that_fails_is_neither_good_nor_bad_by_a_metric(tmp_path: Path) -> None:
     """It takes no time that could be compared."""
     answer = bisected(tmp_path, Told([1.0, "other", 2.0]), timed=True)
     assert answer.states[1].kind is PointKind.OTHER
@@ -186,7 +186,7 @@ def test_a_point_that_fails_is_neither(tmp_path: Path) -> None:
     st.lists(st.sampled_from(["good", "bad", "other", "third", "silent"]), min_size=1, max_size=12)
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-def test_a_scan_shows_every_stretch(
+def test_a_scan_finds_every_stretch(
     tmp_path_factory: pytest.TempPathFactory, inner: list[str]
 ) -> None:
     """Between ends that are alike, or of which each fails in its own way."""
@@ -205,8 +205,8 @@ def test_a_scan_shows_every_stretch(
     assert points[answer.last_good] == "good"
 
 
-def test_a_window_since_an_interface_exists(tmp_path: Path) -> None:
-    """The first point that has it is the good end, where the bad end does the same again."""
+def test_the_good_end_moves_to_the_first_point_with_the_interface(tmp_path: Path) -> None:
+    """The bad end may behave like the first point."""
     answer = bisected(tmp_path / "w", Told(["lacks", "lacks", "good", "bad", "good"]), scan=True)
     assert (answer.last_good, answer.first_bad, answer.swapped) == (2, 3, False)
     answer = bisected(tmp_path / "f", Told(["lacks", "lacks", "good", "good", "good"]), scan=True)
@@ -223,7 +223,7 @@ def test_a_window_since_an_interface_exists(tmp_path: Path) -> None:
         (["bad", "good", "good", "bad"], (2, 3)),
     ],
 )
-def test_what_works_between_ends_that_fail_is_good(
+def test_a_working_point_between_failing_ends_is_good(
     tmp_path: Path, points: list[str], answer: tuple[int, int]
 ) -> None:
     """An interface may be missing at the good end: it says nothing of the bug."""
@@ -232,8 +232,8 @@ def test_what_works_between_ends_that_fail_is_good(
     assert not found.swapped
 
 
-def test_nothing_works_between_ends_that_fail(tmp_path: Path) -> None:
-    """Where the one failure became the other is found; alike, it says what each point shows."""
+def test_without_a_working_point_the_failures_are_compared(tmp_path: Path) -> None:
+    """Where one failure became another; if all are equal, the message lists them."""
     with pytest.raises(EndpointsError, match=r"badError: m \(2\); otherError: m \(1\)"):
         bisected(tmp_path / "alike", Told(["bad", "other", "bad"]), scan=True)
     answer = bisected(tmp_path / "two", Told(["other", "other", "bad", "bad"]), scan=True)
@@ -241,15 +241,15 @@ def test_nothing_works_between_ends_that_fail(tmp_path: Path) -> None:
     assert answer.fails(answer.good_end)
 
 
-def test_the_end_called_good_that_fails_is_the_bad_one(tmp_path: Path) -> None:
-    """What is sought is the fix: of what fails last, however it failed before."""
+def test_a_failing_good_end_makes_a_search_for_the_fix(tmp_path: Path) -> None:
+    """Of the last failure, whatever failed before."""
     answer = bisected(tmp_path, Told(["bad", "other", "third", "good"]))
     assert (answer.swapped, answer.reverse, answer.others) == (True, True, [])
     assert (answer.last_good, answer.first_bad) == (3, 2)
 
 
 def test_a_point_that_is_good_by_chance_is_tried_again(tmp_path: Path) -> None:
-    """A bad point that is bad at times tells how often; the search moves on from each."""
+    """The rate of a flaky bad point decides how often."""
     shy = ("good", "good", "bad", "good", "bad")
     told = Told(["good", "good", "good", shy, shy, ("good", "bad"), ("bad", "good", "good")])
     answer = bisected(tmp_path, told)
@@ -260,14 +260,14 @@ def test_a_point_that_is_good_by_chance_is_tried_again(tmp_path: Path) -> None:
     assert told.probes.count(2) >= answer.resampled.runs == compute_runs(answer.resampled.rate)
 
 
-def test_a_good_end_that_fails_at_times_is_none(tmp_path: Path) -> None:
-    """Nothing before it is known to be good."""
+def test_a_flaky_good_end_is_an_error(tmp_path: Path) -> None:
+    """No point before it is known to be good."""
     told = Told([("good",) * 4 + ("bad",), ("bad", "good")])
     with pytest.raises(EndpointsError, match=r"0\.0\.0 is bad, too, at times: badError: m \(1 of"):
         bisected(tmp_path, told)
 
 
-def test_a_point_is_good_if_it_is_so_often_enough(tmp_path: Path) -> None:
+def test_repeat_sets_the_samples_of_a_good_point(tmp_path: Path) -> None:
     """As often as `--repeat` says."""
     told = Told(["good", "good", ("good", "good", "bad"), "bad"])
     answer = bisected(tmp_path, told, repeat=3)
@@ -275,8 +275,8 @@ def test_a_point_is_good_if_it_is_so_often_enough(tmp_path: Path) -> None:
     assert told.probes.count(0) == 3
 
 
-def test_every_point_is_tried(tmp_path: Path) -> None:
-    """On request; a crash in between is worse than what the bad end shows."""
+def test_every_point_is_tried_on_request(tmp_path: Path) -> None:
+    """A crash in between is worse than the state of the bad end."""
     told = Told(["good", "good", "crash", "good", "bad", "bad"])
     assert bisected(tmp_path / "few", told).first_bad == 4
     answer = bisected(tmp_path / "every", told, every=True)
@@ -284,7 +284,7 @@ def test_every_point_is_tried(tmp_path: Path) -> None:
     assert [one.tried for one in answer.timeline] == [2, 1, 1, 2]
 
 
-def test_an_end_that_no_environment_serves_is_moved(tmp_path: Path) -> None:
+def test_an_end_without_an_environment_is_moved(tmp_path: Path) -> None:
     """To the outermost point that can be tried."""
     told = Told(["silent", "silent", "silent", "good", "good", "bad"])
     answer = bisected(tmp_path, told, scan=True)
@@ -292,8 +292,8 @@ def test_an_end_that_no_environment_serves_is_moved(tmp_path: Path) -> None:
     assert answer.timeline[0].state.kind is PointKind.UNKNOWN
 
 
-def test_what_a_report_saw_is_sought(tmp_path: Path) -> None:
-    """The bad end may do something else by now."""
+def test_the_behaviour_of_a_report_is_searched(tmp_path: Path) -> None:
+    """The bad end may behave differently by now."""
     told = Told(["good", "good", "other", "good", "bad"])
     assert bisected(tmp_path / "end", told).first_bad == 4
     answer = bisected(tmp_path / "report", told, seen_on=2)
@@ -301,7 +301,7 @@ def test_what_a_report_saw_is_sought(tmp_path: Path) -> None:
     assert bisected(tmp_path / "good", told, seen_on=1).first_bad == 4
 
 
-def test_the_first_of_several_failures_is_the_first_bad_one(tmp_path: Path) -> None:
+def test_the_first_of_several_failures_is_the_first_bad_point(tmp_path: Path) -> None:
     """A target that works is bad from its first failure on, unless it works again after that."""
     answer = bisected(tmp_path / "row", Told(["good", "good", "other", "third", "bad"]))
     assert (answer.last_good, answer.first_bad, answer.is_confirmed) == (1, 2, True)
@@ -312,8 +312,8 @@ def test_the_first_of_several_failures_is_the_first_bad_one(tmp_path: Path) -> N
     assert (answer.others, answer.first_bad, answer.is_confirmed) == ([1], 2, False)
 
 
-def test_a_reported_failure_that_neither_end_shows(tmp_path: Path) -> None:
-    """Where it began is sought, else where it was mended, whatever the ends fail with."""
+def test_a_reported_failure_between_the_ends_is_searched(tmp_path: Path) -> None:
+    """Its beginning, otherwise its fix, whatever fails at the ends."""
     began = Told(["other", "good", "bad", "good", "third"])
     answer = bisected(tmp_path / "began", began, seen_on=2, scan=True)
     assert (answer.last_good, answer.first_bad, answer.swapped) == (1, 2, False)

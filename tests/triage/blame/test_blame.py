@@ -97,8 +97,8 @@ def names(found: BlameAnswer) -> set[str]:
     return {moved.package for moved in found.culprits}
 
 
-def test_a_culprit(tmp_path: Path) -> None:
-    """It is named with both versions, and confirmed: both sides are tried twice."""
+def test_a_culprit_is_found_and_confirmed(tmp_path: Path) -> None:
+    """With both versions."""
     target = Target(lambda v: "KeyError" if v["numpy"] == "2.0.2" else "ok")
     found = blamed(tmp_path, target)
     assert [str(moved) for moved in found.culprits] == ["numpy 1.26.4 -> 2.0.2"]
@@ -115,14 +115,14 @@ def test_a_culprit(tmp_path: Path) -> None:
 
 
 def test_packages_that_move_together_are_one_culprit(tmp_path: Path) -> None:
-    """Neither can be told from the other."""
+    """They cannot be distinguished."""
     target = Target(lambda v: "KeyError" if v["jax"] == "0.6.2" else "ok")
     assert names(blamed(tmp_path, target)) == {"jax", "jaxlib"}
     assert all(v["jax"] == v["jaxlib"] for v in target.tried)
 
 
-def test_what_was_wrong_and_is_right(tmp_path: Path) -> None:
-    """It does not matter which end is the right one, also where the question says which."""
+def test_a_fix_has_a_culprit(tmp_path: Path) -> None:
+    """Either end may be the good one."""
     target = Target(lambda v: "ok" if v["scipy"] == "1.16" else "KeyError")
     for when in ("", "exit"):
         found = blamed(tmp_path / (when or "any"), target, options=PredicateOptions(when))
@@ -142,8 +142,8 @@ class Judged(Target):
             yield replace(record, conformance=conformance)
 
 
-def test_what_was_wrong_by_its_reference_and_is_right(tmp_path: Path) -> None:
-    """Without being told that this is the question: which end is the right one is not said."""
+def test_a_fix_by_the_reference_has_a_culprit(tmp_path: Path) -> None:
+    """No option names the predicate or the good end."""
     found = blamed(tmp_path, Judged(lambda _: "ok"))
     assert names(found) == {"scipy"}
     assert next(render_answer(found)) == (
@@ -151,8 +151,8 @@ def test_what_was_wrong_by_its_reference_and_is_right(tmp_path: Path) -> None:
     )
 
 
-def test_another_failure_is_no_guilt(tmp_path: Path) -> None:
-    """It is said which mixtures say nothing, and why; what they hide is named together."""
+def test_another_failure_is_unresolved(tmp_path: Path) -> None:
+    """Mixtures without a result are listed; units that they hide are named together."""
 
     def ends(versions: Versions) -> str:
         if (versions["numpy"] == "2.0.2") != (versions["scipy"] == "1.16"):
@@ -169,8 +169,8 @@ def test_another_failure_is_no_guilt(tmp_path: Path) -> None:
     assert {entry["reason"] for entry in told["unresolved"]} == {"ImportError"}
 
 
-def test_a_mixture_that_breaks_the_worker(tmp_path: Path) -> None:
-    """It says nothing; the search goes on around it."""
+def test_a_mixture_that_kills_the_worker_is_unresolved(tmp_path: Path) -> None:
+    """The search continues."""
 
     def ends(versions: Versions) -> str:
         broken = versions["numpy"] == "2.0.2" and versions["scipy"] == "1.15"
@@ -179,8 +179,8 @@ def test_a_mixture_that_breaks_the_worker(tmp_path: Path) -> None:
     assert names(blamed(tmp_path, Target(ends))) == {"rich"}
 
 
-def test_two_that_act_together(tmp_path: Path) -> None:
-    """Both are named, and that it takes both."""
+def test_two_culprits_that_act_together_are_both_named(tmp_path: Path) -> None:
+    """The answer says that it takes both."""
     ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" and v["scipy"] == "1.16" else "ok"  # noqa: E731
     lines = list(render_answer(blamed(tmp_path, Target(ends))))
     both = "scipy 1.15 -> 1.16, numpy 1.26.4 -> 2.0.2"
@@ -190,8 +190,8 @@ def test_two_that_act_together(tmp_path: Path) -> None:
     }
 
 
-def test_two_that_each_suffice(tmp_path: Path) -> None:
-    """Both are told."""
+def test_two_sufficient_culprits_are_both_named(tmp_path: Path) -> None:
+    """As separate sets."""
     ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" or v["scipy"] == "1.16" else "ok"  # noqa: E731
     found = blamed(tmp_path, Target(ends))
     told = make_answer_json(found, "x")
@@ -200,8 +200,8 @@ def test_two_that_each_suffice(tmp_path: Path) -> None:
     assert any(line.startswith("to blame as well") for line in render_answer(found))
 
 
-def test_a_target_that_does_not_show_the_same_twice(tmp_path: Path) -> None:
-    """It is told with counts, and is no answer."""
+def test_a_flaky_target_is_not_confirmed(tmp_path: Path) -> None:
+    """Its states are counted."""
     seen: list[str] = []
 
     def ends(versions: Versions) -> str:
@@ -216,8 +216,8 @@ def test_a_target_that_does_not_show_the_same_twice(tmp_path: Path) -> None:
     assert make_answer_json(found, "x")["flaky"]
 
 
-def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
-    """What the log knows is not tried again, but for the confirmation."""
+def test_an_interrupted_search_is_continued(tmp_path: Path) -> None:
+    """Trials of the log are repeated only for confirmation."""
     target = Target(lambda v: "KeyError" if v["numpy"] == "2.0.2" else "ok")
     blamed(tmp_path, target)
     known = RunDirectory(tmp_path).read_records()
@@ -228,7 +228,7 @@ def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
     assert "(from the log)" in format_step(found.steps[0], 5)
 
 
-def test_a_figure(tmp_path: Path) -> None:
+def test_a_metric_is_measured_until_it_decides(tmp_path: Path) -> None:
     """Is measured as often as it takes."""
     target = Target(lambda _: "ok", lambda v: 3.0 if v["scipy"] == "1.16" else 1.0)
     found = blamed(tmp_path, target, metric=TIME)
@@ -236,7 +236,7 @@ def test_a_figure(tmp_path: Path) -> None:
     assert found.predicate.about.startswith("takes more time than")
 
 
-def test_ends_that_cannot_be_told_apart(tmp_path: Path) -> None:
+def test_equal_ends_are_an_error(tmp_path: Path) -> None:
     """Nothing is searched."""
     with pytest.raises(EndpointsError, match="are alike: both end with ok"):
         blamed(tmp_path, Target(lambda _: "ok"))
@@ -248,8 +248,8 @@ def test_ends_that_cannot_be_told_apart(tmp_path: Path) -> None:
         blamed(tmp_path, Target(lambda _: "ok"), ends=(ENDS[0], ENDS[0]))
 
 
-def test_a_mixture_that_cannot_be_made_now(tmp_path: Path) -> None:
-    """It may be made next time: the search does not go around it."""
+def test_a_mixture_that_cannot_be_created_now_ends_the_search(tmp_path: Path) -> None:
+    """The reason may be temporary."""
 
     def refuse(*_: object) -> None:
         raise InfrastructureError("no room")
@@ -259,8 +259,8 @@ def test_a_mixture_that_cannot_be_made_now(tmp_path: Path) -> None:
         blamed(tmp_path, target, provide=refuse)
 
 
-def test_an_end_that_does_not_show_what_it_stands_for(tmp_path: Path) -> None:
-    """Then it is no package, and nothing is searched."""
+def test_a_stand_in_that_behaves_differently_is_an_error(tmp_path: Path) -> None:
+    """No package is the culprit then."""
     pins = {**OLD, "jax": "0.6.0", "local": "1"}
     original = Original(
         planned=plan_cell(Cell(release="path:/env/bin/python", python="3.11"), lock_of(pins)),

@@ -23,8 +23,8 @@ RELEASES = load_releases(Path(__file__).parents[3] / "matrix")
 OLD = Cell(release="0.6.0", python="3.11")
 
 
-def test_a_python_that_goes_with_both() -> None:
-    """That of the environment that is gone to, where both admit it."""
+def test_both_ends_get_a_common_python() -> None:
+    """That of the newer end, if both admit it."""
     new = Cell(release="0.12.0.1", python="3.12")
     assert [cell.python for cell in unify_pythons(OLD, new, RELEASES)] == ["3.12", "3.12"]
     assert [cell.python for cell in unify_pythons(new, OLD, RELEASES)] == ["3.12", "3.12"]
@@ -32,8 +32,8 @@ def test_a_python_that_goes_with_both() -> None:
     assert unify_pythons(*same, RELEASES) == same
 
 
-def test_no_python_goes_with_both() -> None:
-    """An environment that exists has the Python that it has."""
+def test_ends_without_a_common_python_are_an_error() -> None:
+    """The Python of an existing environment cannot be changed."""
     path = Cell(release="path:/env/bin/python", python="3.14")
     with pytest.raises(UsageError, match="no Python goes with both, so that it is part of what"):
         unify_pythons(OLD, path, RELEASES)
@@ -49,15 +49,15 @@ def test_no_python_goes_with_both() -> None:
         {"xla_flags": ("--xla_x=1",)},
     ],
 )
-def test_ends_that_differ_in_more_than_packages(other: dict[str, Any]) -> None:
-    """What else differs might be to blame, and cannot be mixed."""
+def test_ends_that_differ_in_more_than_packages_are_an_error(other: dict[str, Any]) -> None:
+    """The other difference might be the culprit."""
     with pytest.raises(UsageError, match=f"differ in {next(iter(other)).replace('_', ' ')}, too"):
         unify_pythons(OLD, Cell(release="0.6.1", python="3.11", **other), RELEASES)
 
 
 @pytest.mark.cell
-def test_a_mixture_that_does_not_go_with_what_is_wanted(tmp_path: Path) -> None:
-    """It is not made, and says which requirement forbids it."""
+def test_a_mixture_that_excludes_a_requirement_is_not_created(tmp_path: Path) -> None:
+    """The message names the requirement."""
     for name, text in packaged({"mine.py": ""}).items():
         (tmp_path / name).write_text(text)
     wanted = (build_requirement(str(tmp_path), tmp_path / "cache"),)
@@ -71,8 +71,8 @@ def test_a_mixture_that_does_not_go_with_what_is_wanted(tmp_path: Path) -> None:
     assert not (tmp_path / "cache" / "envs").exists()
 
 
-def test_what_is_lent(tmp_path: Path) -> None:
-    """What has another source, or is not there, is compiled when it is imported."""
+def test_only_bytecode_of_the_same_source_is_linked(tmp_path: Path) -> None:
+    """Python compiles the other modules on import."""
     one, other = (tmp_path / n / "lib" / "python3.11" / "site-packages" for n in "ab")
     for site in (one, other):
         (site / "pkg").mkdir(parents=True)

@@ -34,20 +34,20 @@ PINS = {"jax": "0.6.2", "jaxlib": "0.6.2", "numpy": "2.0.2"}
         ('numpy>=1.26; extra == "cuda"', False),
     ],
 )
-def test_what_counts(asked: str, counts: bool) -> None:
-    """On the cell's own Python, with the extras that were asked for."""
+def test_requirements_depend_on_python_and_extras(asked: str, counts: bool) -> None:
+    """Those of the cell, not those of the host."""
     lock = lock_of(PINS, requires="jax==0.6.2 jax[tpu]==0.6.2")
     wants = find_wants(installed({"jax": [asked]}), lock)
     assert bool(wants["jax"]) is counts
 
 
-def test_extras_that_a_package_asks_for() -> None:
-    """Count as those that the user asks for."""
+def test_extras_of_a_requirement_apply() -> None:
+    """Like extras that the user requires."""
     known = installed({"jax": ["jaxlib[fast]"], "jaxlib": ['numpy>=2; extra == "fast"']})
     assert find_wants(known, lock_of(PINS))["jaxlib"]
 
 
-def test_who_asks_for_what() -> None:
+def test_users_are_counted_directly_and_indirectly() -> None:
     """Directly or not."""
     wants = find_wants(installed({"jax": ["jaxlib"], "jaxlib": ["numpy"]}), lock_of(PINS))
     assert find_closure(["jax"], lambda name: list_needed(name, wants)) == {
@@ -58,8 +58,8 @@ def test_who_asks_for_what() -> None:
     assert count_users(wants) == {"jaxlib": 1, "numpy": 2}
 
 
-def test_what_is_installed(tmp_path: Path) -> None:
-    """By normalised name, with its modules; what cannot be read forbids nothing."""
+def test_installed_packages_are_read(tmp_path: Path) -> None:
+    """By normalised name, with their modules; unreadable requirements are ignored."""
     site = tmp_path / "lib" / "python3.11" / "site-packages"
     info = site / "My_Package-1.0.dist-info"
     info.mkdir(parents=True)

@@ -16,16 +16,16 @@ REQUIRES = {"jax": ["jaxlib"], "flax": ["rich"]}
 ENDS = (end(PINS, REQUIRES, {"flax": "flax", "jax": "jax"}), end(PINS, REQUIRES))
 
 
-def test_what_differs() -> None:
-    """Also what is there on one side only."""
+def test_packages_that_differ_are_found() -> None:
+    """Including packages of one side only."""
     assert [str(moved) for moved in find_package_moves(OLD, NEW)] == [
         "gone 1 -> none", "jax 0.6.0 -> 0.6.2", "jaxlib 0.6.0 -> 0.6.2", "new none -> 2",
         "numpy 1.26.4 -> 2.0.2",
     ]  # fmt: skip
 
 
-def test_what_needs_what() -> None:
-    """A new package may ask for another new one, an old package may not go with a new one."""
+def test_needs_follow_from_unmet_requirements() -> None:
+    """Of a new package on another, or of an old package that excludes a new one."""
     before = end(OLD, {"jax": ["jaxlib<=0.6.0", "numpy>=1.25", "gone", "same"]})
     after = end(NEW, {"jax": ["jaxlib>=0.6.2", "new"], "same": ["numpy>=2"]})
     assert find_needs(before, after) == {
@@ -55,34 +55,34 @@ def test_a_mixture_has_the_lines_of_both_locks() -> None:
 
 
 def test_a_mixture_of_everything_is_one_of_the_ends() -> None:
-    """But for its name."""
+    """Except for its name."""
     before, after = end(OLD), end(NEW)
     assert mix(before, after, ())[1].pins == OLD
     assert mix(before, after, {*OLD, *NEW})[1].pins == NEW
 
 
 def test_packages_that_need_each_other_are_a_unit() -> None:
-    """However many steps it takes to come back."""
+    """Also through other packages."""
     units = make_units("abcd", {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["c"]})
     assert units.order == (("a", "b", "c"), ("d",))
     assert units.add_needs([("d",)]) == frozenset(units.order)
     assert units.add_dependents([("a", "b", "c")]) == frozenset(units.order)
 
 
-def test_what_few_use_comes_first() -> None:
+def test_packages_with_few_users_come_first() -> None:
     """A new package says which old ones it cannot be with, an old one knows no new ones."""
     units = make_units(["jax", "numpy", "scipy"], {}, users={"numpy": 2, "scipy": 1})
     assert units.order == (("jax",), ("scipy",), ("numpy",))
 
 
 def test_suspects_come_first() -> None:
-    """But for what they need; what is no suspect is searched together."""
+    """After the units that they need; other units are searched together."""
     units = make_units("abcde", {"d": ["b"]}, suspects="ad")
     assert units.groups == ((("a",),), (("b",), ("d",)), (("c",), ("e",)))
     assert units.suspects == {("a",), ("d",)}
 
 
-def test_without_suspects_everything_is_one() -> None:
+def test_without_suspects_each_unit_is_a_group() -> None:
     """Each unit is searched by itself."""
     assert make_units("ab", {}).groups == ((("a",),), (("b",),))
 
@@ -98,12 +98,12 @@ def test_without_suspects_everything_is_one() -> None:
         ("", set()),
     ],
 )
-def test_suspects(source: str, found: set[str]) -> None:
-    """What is imported anywhere, and what that asks for; empty where it cannot be known."""
+def test_suspects_are_the_imported_packages(source: str, found: set[str]) -> None:
+    """With their requirements; empty if they are unknown."""
     assert find_suspects([source], ENDS) == found
 
 
-def test_suspects_of_several_files() -> None:
-    """Of all of them; none are known of a target that has no text."""
+def test_suspects_of_several_files_are_combined() -> None:
+    """Unknown for a target without text."""
     assert find_suspects(["import jax", "import flax"], ENDS) >= {"jax", "flax", "rich"}
     assert find_suspects([], ENDS) == set()

@@ -62,8 +62,8 @@ def between(good: StoredJob, bad: StoredJob, when: str = "", fact: str = "") -> 
     return make_pair_predicate(ends, PredicateOptions(when, fact))
 
 
-def test_a_program_that_deviates_is_to_conform(side: MakeSide) -> None:
-    """Another failure says nothing; the same failure is no change."""
+def test_the_goal_of_a_deviating_program_is_to_conform(side: MakeSide) -> None:
+    """Another failure is unknown; the same failure is no change."""
     bad = side(2.0, Conformance.DEVIATES)
     question = make_cell_predicate(bad, Tolerance())
     assert question.name == "conformance"
@@ -74,8 +74,8 @@ def test_a_program_that_deviates_is_to_conform(side: MakeSide) -> None:
     assert replace(question, bad=failed).classify(failed) == BAD
 
 
-def test_a_program_that_fails_is_to_end_well(side: MakeSide) -> None:
-    """Where nothing is known of what it should do."""
+def test_the_goal_of_a_failing_program_is_to_succeed(side: MakeSide) -> None:
+    """If it has no reference."""
     bad = side(None, error="XlaError")
     question = make_cell_predicate(bad, Tolerance())
     assert question.name == "ending"
@@ -84,16 +84,16 @@ def test_a_program_that_fails_is_to_end_well(side: MakeSide) -> None:
     assert question.classify(side(None, error="OtherError")) == UNKNOWN
 
 
-def test_a_program_is_to_give_other_bits(side: MakeSide) -> None:
-    """The last one is enough."""
+def test_the_goal_of_bits_is_another_value(side: MakeSide) -> None:
+    """A difference in the last bit is enough."""
     bad = side(1.0)
     question = make_cell_predicate(bad, Tolerance(), PredicateOptions("bits"))
     assert question.classify(side(NEXT)) == GOOD
     assert question.classify(side(1.0)) == BAD
 
 
-def test_a_program_is_to_state_another_fact(side: MakeSide) -> None:
-    """Any other, or the one that is wanted; a part that is not there is a count of 0."""
+def test_the_goal_of_a_fact_is_another_value(side: MakeSide) -> None:
+    """Any other value, or the given one; a missing part is 0."""
     bad = side(facts={"collectives": {"all-reduce": 1}})
     none, two = side(facts={"collectives": {}}), side(facts={"collectives": {"all-reduce": 2}})
     other = make_cell_predicate(bad, Tolerance(), PredicateOptions(fact="collectives.all-reduce"))
@@ -108,21 +108,23 @@ def test_a_program_is_to_state_another_fact(side: MakeSide) -> None:
 
 
 @pytest.mark.parametrize("conforms", [Conformance.CONFORMS, Conformance.UNKNOWN])
-def test_a_program_that_gives_no_cause(side: MakeSide, conforms: Conformance) -> None:
+def test_a_conforming_program_needs_a_named_predicate(
+    side: MakeSide, conforms: Conformance
+) -> None:
     """There is nothing to explain."""
     with pytest.raises(UsageError, match="expected a deviation to explain; --when bits"):
         make_cell_predicate(side(1.0, conforms), Tolerance())
 
 
-def test_an_expected_error_gives_no_cause(side: MakeSide) -> None:
-    """A program that raises what its reference says conforms."""
+def test_an_expected_error_needs_a_named_predicate(side: MakeSide) -> None:
+    """The program conforms."""
     bad = side(None, Conformance.CONFORMS, "TypeError")
     with pytest.raises(UsageError, match="conforms, expected a deviation"):
         make_cell_predicate(bad, Tolerance())
 
 
-def test_two_cells_are_told_apart_by_what_tells_most(side: MakeSide) -> None:
-    """And by their bits, if by nothing else."""
+def test_the_most_informative_predicate_separates_two_cells(side: MakeSide) -> None:
+    """The bits, if no other predicate does."""
     assert between(side(1.0), side(None, error="XlaError")).name == "ending"
     assert between(side(1.0), side(2.0)).name == "value"
     question = between(side(1.0), side(NEXT))
@@ -131,24 +133,24 @@ def test_two_cells_are_told_apart_by_what_tells_most(side: MakeSide) -> None:
     assert question.classify(side(2.0)) == BAD
 
 
-def test_two_cells_that_are_alike(side: MakeSide) -> None:
-    """There is nothing to search for, whatever is asked."""
+def test_equal_cells_are_an_error(side: MakeSide) -> None:
+    """For any predicate."""
     facts = {"loops": 1}
     for when, fact in (("", ""), ("bits", ""), ("", "loops")):
         with pytest.raises(EndpointsError):
             between(side(1.0, facts=facts), side(1.0, facts=facts), when, fact)
 
 
-def test_a_fact_is_to_be_as_in_the_good_cell(side: MakeSide) -> None:
-    """Another one still is not."""
+def test_the_goal_of_a_fact_is_its_value_in_the_good_cell(side: MakeSide) -> None:
+    """A third value is no success."""
     good, bad = side(facts={"loops": 0}), side(facts={"loops": 1})
     question = between(good, bad, fact="loops")
     assert question.classify(side(facts={"loops": 0})) == GOOD
     assert question.classify(side(facts={"loops": 2})) == BAD
 
 
-def test_a_fact_that_there_is_not(side: MakeSide) -> None:
-    """The message says what there is."""
+def test_an_unknown_fact_is_an_error(side: MakeSide) -> None:
+    """The message names the facts."""
     bad = side(facts={"loops": 1})
     with pytest.raises(UsageError, match="no such fact, expected one of loops"):
         make_cell_predicate(bad, Tolerance(), PredicateOptions(fact="colours"))

@@ -118,7 +118,7 @@ def test_options_of_jax_are_those_of_the_cell(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_compiled_says_why_each_time(tmp_path: Path) -> None:
-    """Its error is that of the stage it got to."""
+    """With the error of its stage."""
     with probing(tmp_path, "return Program(lambda: 1 / 0)") as prober:
         assert prober.list_dumps() == []
         for _ in range(2):

@@ -63,8 +63,8 @@ def answer(side: StoredJob, *steps: SearchStep[Setting], **more: Any) -> PassAns
     return PassAnswer(predicate=predicate, bad=side, steps=steps, **more)
 
 
-def test_a_set_of_passes_is_to_be_pasted(bad: StoredJob) -> None:
-    """As an option where a release takes lists, and as a flag on all."""
+def test_a_set_of_passes_can_be_pasted(bad: StoredJob) -> None:
+    """As an option if the release takes lists, and as a flag."""
     found = answer(
         bad, step(bad, disabled=("a", "c")), passes=("a", "b", "c"), culprits=("a", "c"),
         together=("a", "b", "c"),
@@ -103,8 +103,8 @@ def test_many_passes_that_cannot_be_disabled_are_counted(bad: StoredJob) -> None
     assert any(line.endswith("pass-7 and 4 more") for line in render_answer(found))
 
 
-def test_flags_and_options_are_to_be_pasted(bad: StoredJob) -> None:
-    """Words are quoted; settings that made no difference are only counted."""
+def test_flags_and_options_can_be_pasted(bad: StoredJob) -> None:
+    """Words are quoted; settings without effect are only counted."""
     refused = f"{REFUSED}: xla_old"
     found = answer(
         bad,
@@ -127,15 +127,15 @@ def test_flags_and_options_are_to_be_pasted(bad: StoredJob) -> None:
     assert found.unknown_flags == ["xla_old"]
 
 
-def test_a_step_in_a_line(bad: StoredJob) -> None:
-    """Its setting, and how the program failed."""
+def test_a_step_is_rendered_in_a_line(bad: StoredJob) -> None:
+    """Its setting, and the failure of the program."""
     many = step(bad, state=UNKNOWN, disabled=("a", "b", "c"))
     assert format_step(many) == "unknown   0.50 s  without 3 passes: a ... c: XlaError: no"
     assert format_step(step(bad, again=True)) == "flips     0.50 s  unchanged (again): XlaError: no"
 
 
-def test_data(bad: StoredJob) -> None:
-    """Every trial with its outcome."""
+def test_the_json_has_every_trial(bad: StoredJob) -> None:
+    """With its outcome."""
     found = answer(
         bad, step(bad, disabled=("b",)), passes=("a", "b"), culprits=("b",), refused=("a",)
     )

@@ -47,13 +47,13 @@ def test_flags_are_those_of_the_platform() -> None:
     assert flags("cpu")["xla_allow_excess_precision"] == {False}
 
 
-def test_a_flag_that_the_cell_sets_is_left_as_it_is() -> None:
+def test_a_flag_of_the_cell_is_not_tried() -> None:
     """To whatever it sets it."""
     assert "xla_cpu_enable_fast_math" not in flags("cpu", "--xla_cpu_enable_fast_math=true")
 
 
-def test_options_get_another_value_than_they_have() -> None:
-    """Those that the release has; words are not turned around but exchanged."""
+def test_options_are_tried_with_another_value() -> None:
+    """Only options of the release; words have two values."""
     values = {"jax_enable_x64": True, "jax_default_matmul_precision": None, "jax_vjp3": "odd"}
     tried = {option.name: option.value for option in list_options(values)}
     assert tried == {"jax_enable_x64": False, "jax_default_matmul_precision": "highest"}
@@ -61,7 +61,7 @@ def test_options_get_another_value_than_they_have() -> None:
     assert option.value == "default"
 
 
-def test_passes_are_in_the_order_in_which_they_acted_first() -> None:
+def test_passes_are_in_the_order_of_their_first_change() -> None:
     """Whatever the order of the files; what is no pass is left out, and so is a pipeline."""
     assert parse_pass_names(CPU) == ["dce", "algsimp"]
 
@@ -71,12 +71,12 @@ def test_modules_with_dots_in_their_names() -> None:
     assert parse_pass_names(TPU) == ["call-inliner"]
 
 
-def test_passes_that_were_not_ended() -> None:
-    """Where XLA failed on the way, a pass that follows one that acted may be at fault."""
+def test_an_unfinished_compilation_includes_the_next_pass() -> None:
+    """It may have failed."""
     found = parse_pass_names(CPU, unfinished=True)
     assert found == ["flatten-call-graph", "dce", "algsimp", "simplify-sorts", "fusion"]
 
 
-def test_nothing_dumped() -> None:
+def test_without_dumps_there_are_no_passes() -> None:
     """No passes."""
     assert parse_pass_names([]) == []

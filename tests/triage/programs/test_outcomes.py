@@ -44,16 +44,18 @@ def ended(
         (ended(None, cut="timeout"), Outcome.TIMED_OUT, "timeout", "no end within the timeout"),
     ],
 )  # fmt: skip
-def test_an_ending(process: CompletedProgram, outcome: Outcome, type_: str, message: str) -> None:
-    """A command is told by its traceback, else by its exit status and what it printed last."""
+def test_each_ending_is_classified(
+    process: CompletedProgram, outcome: Outcome, type_: str, message: str
+) -> None:
+    """A command by its traceback, otherwise by its exit status and last line."""
     found, error = classify_outcome(process, None, 5.0, set())
     assert error is not None
     assert (found, error.type) == (outcome, type_)
     assert error.message.startswith(message)
 
 
-def test_a_command_line_that_is_refused() -> None:
-    """The usage is told, in one line."""
+def test_the_usage_of_a_refused_command_line_is_found() -> None:
+    """In one line."""
     said = "usage: a.py [-h]\n            --steps N\na.py: error: required: --steps\n"
     assert find_usage(ended(2, said)) == "usage: a.py [-h] --steps N"
     assert find_usage(ended(1, said)) == ""

@@ -35,7 +35,7 @@ SCRIPT = "import jax\nprint(jax.devices())\n"
         f"$ python report.py\n{SCRIPT}",
     ],
 )
-def test_a_script_is_found(text: str) -> None:
+def test_a_script_is_extracted_from_any_report(text: str) -> None:
     """However it came."""
     assert read_paste(text, "report.md").text == SCRIPT
 
@@ -47,8 +47,8 @@ def test_blocks_at_prompts_keep_their_shape() -> None:
     assert pasted.echoes
 
 
-def test_the_first_block_is_taken() -> None:
-    """And it is said that there are more."""
+def test_the_first_block_is_used() -> None:
+    """The notes count the others."""
     pasted = read_paste("```py\nx = 1\n```\nworks:\n```py\nx = 2\n```\n", "report.md")
     assert (pasted.text, pasted.notes) == ("x = 1\n", ("1 more block of code left out",))
 
@@ -69,8 +69,8 @@ def test_a_block_that_ends_in_a_value_shows_it(code: str, echoes: bool) -> None:
     assert not read_paste(code, "report.py").echoes
 
 
-def test_variables_of_a_command_line_count() -> None:
-    """So do those that are exported."""
+def test_variables_of_a_command_line_are_set() -> None:
+    """Exported variables, too."""
     text = '$ XLA_FLAGS="--a=1 --b" python report.py\nexport JAX_ENABLE_X64=1\nprint(1)\n'
     assert read_paste(text, "r").variables == {"XLA_FLAGS": "--a=1 --b", "JAX_ENABLE_X64": "1"}
 
@@ -85,12 +85,12 @@ def test_variables_of_a_command_line_count() -> None:
         ("x = 1\njax-ml/jax#5", ""),
     ],
 )
-def test_a_thread_is_found(text: str, thread: str) -> None:
-    """By its address, or as it is written in short."""
+def test_an_upstream_thread_is_found(text: str, thread: str) -> None:
+    """By its URL, or in short form."""
     assert find_thread(text) == thread
 
 
-def test_releases_that_a_report_names() -> None:
+def test_releases_of_a_report_are_found() -> None:
     """Are where it was seen."""
     text = "I use jax==0.7.1 on python 3.11.4.\njax:    0.6.2\njaxlib: 0.6.1\nJAX version 0.5.0\n"
     assert find_releases(text) == {"0.7.1", "0.6.2", "0.6.1", "0.5.0"}
@@ -106,8 +106,8 @@ def test_releases_that_a_report_names() -> None:
         (">>> print(jax.__version__)\n0.4.33\n", "0.4.33"),
     ],
 )
-def test_the_release_that_a_report_was_made_on(text: str, release: str) -> None:
-    """It is the only one that it names, whatever it says of jaxlib."""
+def test_the_release_of_a_report_is_found(text: str, release: str) -> None:
+    """If it is the only release of jax, whatever release of jaxlib."""
     assert find_release(text) == release
 
 
@@ -126,8 +126,8 @@ def test_statements_get_lines_of_their_own() -> None:
         ("Dear all, it fails.", "report.py:1: no Python"),
     ],
 )
-def test_what_is_no_python_is_refused(text: str, said: str) -> None:
-    """With the line."""
+def test_text_without_python_is_an_error(text: str, said: str) -> None:
+    """The message has the line."""
     with pytest.raises(UsageError) as caught:
         read_paste(text, "report.py")
     assert said in str(caught.value)
@@ -145,16 +145,16 @@ equinox        0.11.0         /env/lib/python3.11/site-packages
 """
 
 
-def test_the_versions_that_a_report_lists() -> None:
-    """Of packages that its script imports; of jax itself none, for that is what is varied."""
+def test_versions_of_imported_packages_are_pinned() -> None:
+    """Except jax, which the search varies."""
     script = "import jax, numpy as np\nfrom flax import nnx\ndef f():\n    import equinox.nn\n"
     assert find_pins(PINS, script) == ("equinox==0.11.0", "flax==0.10.2", "numpy==1.26.4")
     assert find_pins("loss 0.25\nstep 3", "import loss") == ("loss==0.25",)
     assert find_pins(PINS, "import einops") == ("einops==0.8.0",)
 
 
-def test_what_prompts_show_is_printed() -> None:
-    """As an interpreter does: what an expression gives, unless that is nothing."""
+def test_values_at_prompts_are_printed() -> None:
+    """Unless they are None."""
     pasted = read_paste(">>> x = 'é' * 2\n>>> x\n'éé'\n>>> (x +\n...  'b')\n>>> print(1)\n", "r")
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

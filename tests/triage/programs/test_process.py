@@ -25,7 +25,7 @@ def ran(code: str, timeout: float = 20) -> CompletedProgram:
     return process.run([sys.executable, "-c", code], environment=os.environ, timeout=timeout)
 
 
-def test_a_program_that_ends_well() -> None:
+def test_a_successful_program_has_output_and_times() -> None:
     """With what it printed, and what it took."""
     ended = ran("import sys; print('out'); print('err', file=sys.stderr)")
     assert (ended.exit, ended.signal, ended.cut) == (0, None, "")
@@ -42,13 +42,15 @@ def test_a_program_that_ends_well() -> None:
         ("import os, signal; os.killpg(0, signal.SIGKILL)", None, signal.SIGKILL),
     ],
 )
-def test_a_program_that_ends_otherwise(code: str, exit_: int | None, signal_: int | None) -> None:
-    """Also where it ends its whole process group."""
+def test_exit_status_and_signal_are_reported(
+    code: str, exit_: int | None, signal_: int | None
+) -> None:
+    """Even if the program ends its process group."""
     ended = ran(code)
     assert (ended.exit, ended.signal, ended.cut) == (exit_, signal_, "")
 
 
-def test_a_program_that_cannot_be_run() -> None:
+def test_a_missing_program_has_the_status_of_a_shell() -> None:
     """As a shell says it."""
     ended = process.run(["no-such-program"], environment=os.environ, timeout=20)
     assert ended.exit == 127
@@ -63,15 +65,15 @@ def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
     assert gone(int(ended.stdout))
 
 
-def test_what_a_program_leaves_behind_is_ended() -> None:
-    """It holds no pipe open."""
+def test_child_processes_are_ended_with_the_program() -> None:
+    """They hold no pipe open."""
     ended = ran("import subprocess; print(subprocess.Popen(['sleep', '60']).pid)")
     assert ended.exit == 0
     assert gone(int(ended.stdout))
 
 
-def test_a_program_that_prints_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is ended; beginning and end are kept."""
+def test_endless_output_ends_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The beginning and the end are stored."""
     monkeypatch.setattr(process, "LARGEST", 2**20)
     ended = ran("print('first')\nwhile True: print('x' * 1000)")
     assert ended.cut == "output"
@@ -79,8 +81,8 @@ def test_a_program_that_prints_without_end(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(ended.stdout) < 2 * process.EXCERPT + 100
 
 
-def test_a_program_that_is_not_wanted_any_more() -> None:
-    """Ctrl-C ends it at once."""
+def test_an_interrupt_ends_a_program() -> None:
+    """At once."""
     start = time.monotonic()
     ended = process.run(
         [sys.executable, "-c", "import time; time.sleep(60)"],
@@ -90,8 +92,8 @@ def test_a_program_that_is_not_wanted_any_more() -> None:
     assert time.monotonic() - start < 10
 
 
-def test_nothing_survives_whoever_asked_for_it(tmp_path: Path) -> None:
-    """Also where that is killed."""
+def test_no_process_survives_the_orchestrator(tmp_path: Path) -> None:
+    """Even if the orchestrator is killed."""
     note = tmp_path / "pid"
     code = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     asks = (

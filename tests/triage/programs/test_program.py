@@ -33,19 +33,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("my report.py", ProgramKind.SCRIPT),
     ],
 )
-def test_a_program(text: str, kind: ProgramKind) -> None:
+def test_the_kind_of_a_program_follows_from_its_text(text: str, kind: ProgramKind) -> None:
     """By what it looks like."""
     assert find_program(text) == ProgramTarget(kind=kind, text=text)
 
 
 @pytest.mark.parametrize("text", ["loops/adam", "loops/adam[2]", "loops"])
-def test_anything_else_may_be_a_case(text: str) -> None:
+def test_other_texts_may_be_cases(text: str) -> None:
     """Who has the cases knows."""
     assert find_program(text) is None
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_command_line_of_one_word() -> None:
+def test_a_single_word_is_a_command_only_on_request() -> None:
     """Only where it is said to be one."""
     assert find_program("report.py", command=True) == ProgramTarget(
         kind=ProgramKind.COMMAND, text="report.py"
@@ -60,8 +60,8 @@ def test_a_command_line_of_one_word() -> None:
         ("python 'open", "python 'open: no command line: no closing quotation"),
     ],
 )
-def test_what_names_nothing(text: str, said: str) -> None:
-    """It is told before anything is tried."""
+def test_a_missing_file_is_an_error(text: str, said: str) -> None:
+    """Before any trial."""
     with pytest.raises(UsageError) as error:
         find_program(text)
     assert str(error.value) == said
@@ -88,12 +88,14 @@ def test_the_hash_is_of_the_content(folder: Path) -> None:
         (ProgramKind.COMMAND, ["/bin/sh", "-c", "a.py"]),
     ],
 )
-def test_how_it_is_run(kind: ProgramKind, words: list[str]) -> None:
+def test_a_script_is_run_by_the_interpreter_of_the_cell(
+    kind: ProgramKind, words: list[str]
+) -> None:
     """By the environment's own interpreter."""
     assert ProgramTarget(kind=kind, text="a.py").command(PYTHON, RUNNER, NOTE) == words
 
 
-def test_how_a_test_is_run() -> None:
+def test_a_test_is_run_by_pytest_with_a_report() -> None:
     """With a report of what failed."""
     words = ProgramTarget(kind=ProgramKind.TEST, text="a.py::b").command(PYTHON, RUNNER, NOTE)
     assert words[:3] == ["/env/bin/python", "-m", "pytest"]

@@ -21,19 +21,19 @@ import einops
 CELL = ("jax", "jaxlib", "numpy")
 
 
-def test_a_script_says_what_it_needs() -> None:
-    """What the cell has is what is searched, whatever the script says of it."""
+def test_requirements_of_a_script_are_installed() -> None:
+    """Except packages of the cell, which the search varies."""
     assert collect_requirements(SCRIPT, (), CELL) == ("einops>=0.7",)
 
 
-def test_what_the_user_names_is_wanted_too() -> None:
-    """Once each, in order."""
+def test_requirements_of_the_user_are_added() -> None:
+    """Once each, sorted."""
     wanted = collect_requirements(SCRIPT, ("chex", "einops>=0.7"), CELL)
     assert wanted == ("chex", "einops>=0.7")
 
 
 @pytest.mark.parametrize("script", ["import jax\n", "# /// script\n# ///\n", "# /// script\n"])
-def test_most_scripts_need_nothing_more(script: str) -> None:
+def test_a_script_without_a_header_has_no_requirements(script: str) -> None:
     """Or say nothing."""
     assert collect_requirements(script, (), CELL) == ()
 
@@ -45,7 +45,9 @@ def test_most_scripts_need_nothing_more(script: str) -> None:
         ("# /// script\n# dependencies = [\n# ///\n", (), "header of the script: expected TOML: "),
     ],
 )
-def test_what_is_no_requirement(script: str, wanted: tuple[str, ...], said: str) -> None:
-    """It is told in a sentence."""
+def test_an_invalid_requirement_is_an_error(
+    script: str, wanted: tuple[str, ...], said: str
+) -> None:
+    """In one sentence."""
     with pytest.raises(UsageError, match=f"^{said}"):
         collect_requirements(script, wanted, CELL)

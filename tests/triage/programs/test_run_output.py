@@ -72,8 +72,8 @@ WAIT = "import threading\n\ndef wait():\n    threading.Event().wait({seconds})\n
         ("/tmp/tmpab12_9xy/file", "<folder>/file"),
     ],
 )
-def test_a_fact_of_an_environment(text: str, normal: str) -> None:
-    """It stands for whatever another environment has."""
+def test_facts_of_the_environment_are_masked(text: str, normal: str) -> None:
+    """So outputs of two environments can be compared."""
     assert normalize_output(text, VERSIONS) == normal
 
 
@@ -84,7 +84,7 @@ def test_a_fact_of_an_environment(text: str, normal: str) -> None:
         "1234567890", "10.12.0.1.5", "time step 3", "<class 'jax.Array'>", "P('x', 3)",
     ],
 )  # fmt: skip
-def test_what_a_program_computes(text: str) -> None:
+def test_computed_output_is_unchanged(text: str) -> None:
     """It stays as it is."""
     assert normalize_output(text, VERSIONS) == text
 
@@ -106,8 +106,10 @@ def test_regions_and_the_time_without_imports(tmp_path: Path) -> None:
     assert times["regions"] == pytest.approx(times["region step"] + times["region rest"])
 
 
-def test_nothing_is_measured_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script with regions runs as any other."""
+def test_regions_are_ignored_without_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script runs as usual."""
     monkeypatch.delenv(TIMES, raising=False)
     monkeypatch.chdir(tmp_path)
     with conformance.timed("step"):
@@ -126,8 +128,8 @@ def test_nothing_is_measured_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
         (r"nothing (\d+)", None),
     ],
 )
-def test_a_metric(pattern: str, number: float | None) -> None:
-    """The last number that the pattern finds: what comes first may be a warm-up."""
+def test_the_last_match_is_the_metric(pattern: str, number: float | None) -> None:
+    """Earlier numbers may be of a warm-up."""
     assert find_metric(b"took 9.5 of 1,200\ntook 2.5 s\n", re.compile(pattern)) == number
 
 
@@ -147,15 +149,15 @@ def test_nothing_compiled_has_no_facts(tmp_path: Path) -> None:
     assert read_dump_facts(tmp_path / "none") == {}
 
 
-def test_a_text_that_is_not_understood_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_dump_is_an_error(tmp_path: Path) -> None:
     """It must not count as a program without facts."""
     (tmp_path / "module_0001.jit_f.cpu_after_optimizations.txt").write_text("HloModule x\n\nENTRY")
     with pytest.raises(UnreadableDumpError, match="cpu_after_optimizations"):
         read_dump_facts(tmp_path)
 
 
-def test_what_is_true_of_one_is_true_of_all() -> None:
-    """Numbers are added, names put together."""
+def test_facts_of_programs_are_combined() -> None:
+    """Numbers are added, names are united, and true outweighs false."""
     tables = [
         {"host_compute": False, "flops": 2.0, "dtypes": ["f32"], "results": [{}]},
         {"host_compute": True, "flops": 3.0, "dtypes": ["bf16", "f32"], "results": [{}]},
@@ -173,20 +175,20 @@ def hung(folder: Path, seconds: float) -> str:
     return locate_hang(note, [script.parent])
 
 
-def test_a_program_that_waits(tmp_path: Path) -> None:
-    """The innermost line of its own, and what that waits in."""
+def test_a_hang_is_located_in_the_users_code(tmp_path: Path) -> None:
+    """With the inner frame that waits."""
     where = hung(tmp_path, 1.0)
     assert where.startswith("report.py:4 in wait, within threading.py:")
     assert where.endswith("in wait")
 
 
-def test_a_program_that_ends_in_time(tmp_path: Path) -> None:
+def test_a_finished_program_hangs_nowhere(tmp_path: Path) -> None:
     """It hangs nowhere."""
     assert hung(tmp_path, 0.0) == ""
     assert locate_hang(tmp_path / "no-note", [tmp_path]) == ""
 
 
 @pytest.mark.parametrize("timeout", [0.2, 1.0, 60.0])
-def test_it_is_written_before_the_end(timeout: float) -> None:
-    """Else it would be lost."""
+def test_tracebacks_are_dumped_before_the_timeout(timeout: float) -> None:
+    """After it, they would be lost."""
     assert 0 < compute_dump_delay(timeout) < timeout

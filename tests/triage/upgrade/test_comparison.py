@@ -63,7 +63,7 @@ def blamed(*culprits: str, unresolved: bool = False, flaky: bool = False) -> Bla
         (SMALL, LARGE, PredicateOptions(fact="flops")),
     ],
 )
-def test_the_question(
+def test_the_predicate_follows_from_the_effect(
     tmp_path: Path, before: dict[str, Any], after: dict[str, Any], asked: PredicateOptions
 ) -> None:
     """Whatever tells both sides apart; but two failures, or a figure, must be named."""
@@ -71,7 +71,7 @@ def test_the_question(
     assert choose_predicate_options(step) == asked
 
 
-def test_an_answer(tmp_path: Path) -> None:
+def test_culprits_are_searched_between_both_sides(tmp_path: Path) -> None:
     """Of a search between both sides of the change."""
     one = changed(tmp_path, OK, RAISED)
 
@@ -85,8 +85,8 @@ def test_an_answer(tmp_path: Path) -> None:
     assert (found.case, found.guilty, found.doubts) == ("f/a", ((numpy,),), "")
 
 
-def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
-    """It is told; nothing else is lost by it."""
+def test_an_error_of_the_search_is_a_doubt(tmp_path: Path) -> None:
+    """The rest of the upgrade is unaffected."""
     one = changed(tmp_path, OK, RAISED)
 
     def fails(*_: object, **__: object) -> BlameAnswer:

@@ -79,7 +79,7 @@ OTHERWISE = "not as the deviation jax>=0.6 (a/b#1) declares: "
         ),
     ],
 )
-def test_a_program_that_comes_to_disagree_with_itself(
+def test_a_failing_or_differing_variant_has_an_effect(
     tmp_path: Path,
     before: dict[str, Any],
     after: dict[str, Any],
@@ -91,8 +91,8 @@ def test_a_program_that_comes_to_disagree_with_itself(
     assert (classify_change(found), show_change(found)) == (effect, ShownChange("same_as", *seen))
 
 
-def test_what_is_right_within_the_tolerance_and_then_is_not(tmp_path: Path) -> None:
-    """Of neither value more than the tolerance changed: the reference says what is wrong."""
+def test_a_value_that_leaves_the_tolerance_is_wrong(tmp_path: Path) -> None:
+    """Although it changed by less than the tolerance."""
     after = {**OK, **DEVIATES, "reasons": ("out: 1 of 2 differ by 1e-5",)}
     found = between(tmp_path, OK, after)
     assert classify_change(found) is Effect.WRONG
@@ -132,7 +132,7 @@ def with_figures(**figures: float) -> dict[str, Any]:
         (with_figures(bytes=9000.0), with_figures(bytes=900.0), Effect.UNCHANGED, None),
     ],
 )  # fmt: skip
-def test_what_a_change_does(
+def test_each_change_has_an_effect(
     tmp_path: Path,
     before: dict[str, Any],
     after: dict[str, Any],
@@ -146,14 +146,14 @@ def test_what_a_change_does(
         assert show_change(found) == seen
 
 
-def test_facts(tmp_path: Path) -> None:
-    """A collective that was not there: what both sides say of it."""
+def test_a_changed_fact_is_shown_on_both_sides(tmp_path: Path) -> None:
+    """A collective that one side lacks."""
     found = between(tmp_path, {**OK, "texts": {"hlo": ADD}}, {**OK, "texts": {"hlo": REDUCED}})
     assert classify_change(found) is Effect.FACTS
     assert show_change(found) == ShownChange("collectives", "all-reduce 0", "all-reduce 1")
 
 
-def test_words_that_a_program_returns(tmp_path: Path) -> None:
+def test_returned_text_is_shown_like_numbers(tmp_path: Path) -> None:
     """They are shown as numbers are."""
     before, after = (
         {"value": value(Leaf(path="out", kind="python", dtype="str", data=repr(word).encode()))}

@@ -103,8 +103,8 @@ def since(release: str, before: Any, after: Any) -> Callable[[str, str, bool], A
 
 
 @pytest.mark.parametrize("release", RELEASES[1:])
-def test_the_release_of_a_change(tmp_path: Path, release: str) -> None:
-    """With both sides of it seen twice, and nothing asked that need not be."""
+def test_the_release_of_a_change_is_found(tmp_path: Path, release: str) -> None:
+    """Both sides are tried twice, and no other job is."""
     (one,), world = upgraded(tmp_path, since(release, 1, "bad"))
     (step,) = one.steps
     assert (one.effect, step.effect) == (Effect.BROKEN, Effect.BROKEN)
@@ -115,7 +115,7 @@ def test_the_release_of_a_change(tmp_path: Path, release: str) -> None:
     assert len(world.asked) - len(again) <= len(RELEASES) - 1
 
 
-def test_what_does_not_differ_costs_few_jobs(tmp_path: Path) -> None:
+def test_an_unchanged_case_costs_few_jobs(tmp_path: Path) -> None:
     """Both ends, and the release in which another case breaks."""
     says = since("0.7.1", 1, "bad")
     both, world = upgraded(
@@ -125,8 +125,8 @@ def test_what_does_not_differ_costs_few_jobs(tmp_path: Path) -> None:
     assert [at for name, at, _ in world.asked if name == "f/b"] == ["0.5.3", "0.8.0", "0.7.1"]
 
 
-def test_every_change_on_the_way(tmp_path: Path) -> None:
-    """Right, then raises, then another value: the last one, from the beginning, is what counts."""
+def test_every_change_between_the_ends_is_found(tmp_path: Path) -> None:
+    """Right, raises, another value: the last, compared with the beginning, decides."""
     said = dict(zip(RELEASES, (1, "bad", 2, 2, 2, 2, 2, 2), strict=True))
     (one,), _ = upgraded(tmp_path, lambda _, at, __: said[at])
     assert [AXIS.labels[step.after] for step in one.steps] == ["0.6.0", "0.6.1"]
@@ -136,7 +136,7 @@ def test_every_change_on_the_way(tmp_path: Path) -> None:
     assert one.steps[-1].change == one.whole
 
 
-def test_a_detour_is_seen_by_a_thorough_upgrade_alone(tmp_path: Path) -> None:
+def test_an_undone_change_is_found_only_by_a_thorough_upgrade(tmp_path: Path) -> None:
     """Both ends are alike."""
     says = {"0.6.1": "bad"}
     (one,), world = upgraded(tmp_path / "a", lambda _, at, __: says.get(at, 1))
@@ -147,7 +147,7 @@ def test_a_detour_is_seen_by_a_thorough_upgrade_alone(tmp_path: Path) -> None:
     assert {at for _, at, _ in world.asked} == set(RELEASES)
 
 
-def test_a_break_of_one_case_is_looked_for_in_all(tmp_path: Path) -> None:
+def test_all_cases_are_tried_where_one_breaks(tmp_path: Path) -> None:
     """All raise on one release; only a case whose ends differ leads there."""
 
     def says(name: str, at: str, _: bool) -> Any:
@@ -175,8 +175,8 @@ def test_a_long_break_is_looked_for_at_both_of_its_ends(tmp_path: Path) -> None:
     assert AXIS.labels[other.passing.after] == "0.7.2"
 
 
-def test_releases_that_say_nothing_are_stepped_around(tmp_path: Path) -> None:
-    """A change is then between those that do."""
+def test_unknown_releases_are_skipped(tmp_path: Path) -> None:
+    """A change is between the known releases around them."""
 
     def says(_: str, at: str, __: bool) -> Any:
         return Outcome.INFRA if at in {"0.6.1", "0.6.2"} else 1 if at < "0.6.1" else "bad"
@@ -186,8 +186,8 @@ def test_releases_that_say_nothing_are_stepped_around(tmp_path: Path) -> None:
     assert (AXIS.labels[step.before], AXIS.labels[step.after]) == ("0.6.0", "0.7.0")
 
 
-def test_an_end_that_says_nothing(tmp_path: Path) -> None:
-    """Then nothing is compared, and the reason is given."""
+def test_an_unknown_end_is_a_refusal(tmp_path: Path) -> None:
+    """Nothing is compared."""
     (one,), world = upgraded(tmp_path / "a", since("0.8.0", 1, Outcome.UNSUPPORTED))
     assert (one.whole, one.refusal) == (None, "0.8.0: unsupported")
     (one,), world = upgraded(tmp_path / "b", since("0.8.0", 1, 2), releases=">=0.6")
@@ -195,15 +195,15 @@ def test_an_end_that_says_nothing(tmp_path: Path) -> None:
     assert world.asked == []
 
 
-def test_what_does_not_do_the_same_twice(tmp_path: Path) -> None:
-    """Nothing else is said of it than how its attempts disagree."""
+def test_a_flaky_case_has_no_other_result(tmp_path: Path) -> None:
+    """Only the disagreement of its attempts is reported."""
     (one,), _ = upgraded(tmp_path, lambda _, at, again: 3 if again else float(at == "0.8.0"))
     assert (one.whole, one.steps) == (None, ())
     assert one.flaky.startswith("0.7.2: attempts disagree: out 1 of 1 elements")
 
 
 @pytest.mark.parametrize("judged", [Conformance.CONFORMS, Conformance.UNKNOWN])
-def test_what_was_confirmed_is_not_tried_again(
+def test_a_confirmed_job_is_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judged: Conformance
 ) -> None:
     """An upgrade of which nothing has changed runs no job."""
@@ -218,13 +218,13 @@ def test_what_was_confirmed_is_not_tried_again(
     assert not any(repeated for *_, repeated in world.asked)
 
 
-def test_what_is_flaky_is_confirmed_each_time(tmp_path: Path) -> None:
+def test_a_flaky_job_is_confirmed_each_time(tmp_path: Path) -> None:
     """It was not the same."""
     _, world = upgraded(tmp_path, lambda _, at, again: 3 if again else float(at == "0.8.0"))
     assert all(attempts < 2 for attempts in world.attempts.values())
 
 
-def test_chance_where_nothing_says_what_is_right(
+def test_a_change_without_a_reference_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What came out the same twice is tried twice more, both sides; not where a reference is."""
