@@ -35,8 +35,8 @@ def render_pairs(title: str, tables: Mapping[str, Pairs], about: str = "") -> st
         tables: Result of each pair of writer and reader, by parameter.
         about: Introduction, or empty.
     """
-    said = [wrap(about)] if about else []
-    parts = [f"# {title}", wrap(HEAD), *said, "## All", _render_share(tables)]
+    intro = [wrap(about)] if about else []
+    parts = [f"# {title}", wrap(HEAD), *intro, "## All", _render_share(tables)]
     for name, pairs in tables.items():
         parts += [f"## {name}", "\n".join(("```text", *_render_matrix(pairs), "```"))]
     return "\n\n".join(parts) + "\n"

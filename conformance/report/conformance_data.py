@@ -107,15 +107,15 @@ def decode_history(content: bytes, where: str) -> SuiteHistory:
 def _encode_groups(
     field: str, tests: Mapping[str, TrackedTest], groups: Iterable[str], releases: list[str]
 ) -> str:
-    told = []
+    texts = []
     for group in groups:
         members = sorted((name, tested) for name, tested in tests.items() if tested.group == group)
         lines = [
             f"  {_encode_json(name)}: {_encode_line(_encode_test(tested, releases))}"
             for name, tested in members
         ]
-        told.append(f"{_encode_json(group)}: {{\n" + ",\n".join(lines) + "\n}")
-    return f"{_encode_json(field)}: {{\n" + ",\n".join(told) + "\n}"
+        texts.append(f"{_encode_json(group)}: {{\n" + ",\n".join(lines) + "\n}")
+    return f"{_encode_json(field)}: {{\n" + ",\n".join(texts) + "\n}"
 
 
 def _encode_test(tested: TrackedTest, releases: list[str]) -> _Test:
@@ -146,9 +146,9 @@ def _expand(
 ) -> dict[str, SuiteResult]:
     found, last = {}, ABSENT
     for release in releases:
-        said = since.get(release)
-        if said is not None:
-            last = SuiteResult(outcome=said) if isinstance(said, SuiteOutcome) else said
+        entry = since.get(release)
+        if entry is not None:
+            last = SuiteResult(outcome=entry) if isinstance(entry, SuiteOutcome) else entry
         # An entry `absent` ends a test; a result that is missing means the same to `TrackedTest`.
         if last.outcome is not SuiteOutcome.ABSENT:
             found[release] = last

@@ -153,7 +153,7 @@ class DiffReport:
         ]
         self._print_alike([(job.difference, job) for job in within], "differs within the tolerance")
         self._print_alike(
-            [(said, job) for job in jobs for said in _find_problems(job)], "not compared"
+            [(reason, job) for job in jobs for reason in _find_problems(job)], "not compared"
         )
         # Groups that do the same work are most of a comparison of releases, and in the tally.
         listed = [g for g in groups if self._full or not g.example.neutral_equal]
@@ -194,11 +194,11 @@ class DiffReport:
 
     def _print_alike(self, found: Iterable[tuple[str, JobComparison]], title: str) -> None:
         by_words: dict[str, list[JobComparison]] = {}
-        for said, job in found:
-            by_words.setdefault(said, []).append(job)
-        for said, members in sorted(by_words.items(), key=lambda item: -len(item[1])):
+        for text, job in found:
+            by_words.setdefault(text, []).append(job)
+        for text, members in sorted(by_words.items(), key=lambda item: -len(item[1])):
             head = f"\n{title} in {plural(len(members), 'job')}: "
-            self._print_line(Text.assemble((head, "bold"), said))
+            self._print_line(Text.assemble((head, "bold"), text))
             self._print_members([self._name_job(job) for job in members])
 
     def _print_group(self, group: ComparisonGroup, *, brief: bool) -> None:
@@ -375,7 +375,7 @@ def _find_problems(job: JobComparison) -> list[str]:
     for one in job.irs:
         if one.problem and not (job.difference and one.missing):
             by_words.setdefault(one.problem, []).append(one.ir)
-    return [f"{', '.join(irs)}: {said}" for said, irs in by_words.items()]
+    return [f"{', '.join(irs)}: {problem}" for problem, irs in by_words.items()]
 
 
 def describe_difference(diff: IrDiff) -> Text:

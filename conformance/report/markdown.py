@@ -73,12 +73,12 @@ def render_markdown(report: Report, most: int = MOST) -> str:
 def _render_head(story: Overview, report: Report) -> Iterator[str]:
     """Yield the paragraphs for a person who reads nothing else."""
     runs = report.runs
-    said = "nothing unexpected"
+    headline = "nothing unexpected"
     if story.wrong:
-        said = f"{story.wrong:,} of {plural(story.jobs, 'job')} unexpected"
+        headline = f"{story.wrong:,} of {plural(story.jobs, 'job')} unexpected"
     elif story.infra or story.not_run or story.problems:
-        said = "nothing unexpected, but not all is known"
-    yield f"# Conformance: {said}"
+        headline = "nothing unexpected, but not all is known"
+    yield f"# Conformance: {headline}"
     tally = ", ".join(f"{number:,} {verdict}" for verdict, number in story.counts.items())
     yield (
         f"{plural(story.jobs, 'job')} of {plural(story.cases, 'case')} on "
@@ -139,7 +139,7 @@ def _make_sections(report: Report) -> Iterator[Section]:
 
 def _make_since(since: Since) -> Section:
     """Render the changes since the last nightly run, new root causes first."""
-    told = [
+    rows = [
         (
             f"**{kind}**",
             f"{describe_cause(one)}{format_age(one) if kind != NEW else ''}",
@@ -150,7 +150,7 @@ def _make_since(since: Since) -> Section:
     ]
     entries = [
         SectionEntry(partial("- {} {}".format, kind, to_code(text, MOST_CODE)), jobs)
-        for kind, text, jobs in told
+        for kind, text, jobs in rows
     ]
     entries += [SectionEntry(partial(_render_bullet, line)) for line in render_other_changes(since)]
     head = (
@@ -171,14 +171,14 @@ def _render_cause(report: Report, cause: RootCause) -> str:
     cases = list(dict.fromkeys(member.case for member in members))
     cells = list(dict.fromkeys(member.cell for member in members))
     again = make_rerun_command(first.case, report.cases[first.case], report.selector(first.cell))
-    said = [*first.reasons] or [str(first.outcome)]
+    reasons = [*first.reasons] or [str(first.outcome)]
     if first.error is not None and first.error.where:
-        said.append(f"at {first.error.where}")
+        reasons.append(f"at {first.error.where}")
     lines = report.render_traceback(first)
     return "\n\n".join(
         [
             f"**{first.verdict}** {_join_names(cases)} on {_join_names(cells)}",
-            fence("\n".join(said)),
+            fence("\n".join(reasons)),
             *([fold("Traceback", fence("\n".join(lines), MOST_TRACEBACK))] if lines else []),
             *(
                 []
@@ -198,9 +198,9 @@ def _make_indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
     if not_run := report.not_run:
         cases = list(dict.fromkeys(case for case, _ in not_run))
         cells = list(dict.fromkeys(cell for _, cell in not_run))
-        said = f"**{Outcome.NOT_RUN}** {_join_names(cases)} on {_join_names(cells)}"
+        text = f"**{Outcome.NOT_RUN}** {_join_names(cases)} on {_join_names(cells)}"
         # One entry for all of them: an interrupted run may leave thousands of jobs.
-        entries.append(SectionEntry(lambda: said, len(not_run)))
+        entries.append(SectionEntry(lambda: text, len(not_run)))
     return Section(
         head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
         entries=entries,
@@ -214,15 +214,15 @@ def _make_changes(report: Report) -> Iterator[Section]:
     total = Counter(point.kind for _, _, point in report.points())
     if not total:
         return
-    said = ", ".join(f"{total[kind]:,} {kind}" for kind in COUNTED if total[kind])
+    counts = ", ".join(f"{total[kind]:,} {kind}" for kind in COUNTED if total[kind])
     alone = (
         f"in {total[TransitionKind.SAME]:,} more an IR alone changed"
         if total[TransitionKind.SAME]
         else ""
     )
-    told = "; ".join(part for part in (said, alone) if part)
+    summary = "; ".join(part for part in (counts, alone) if part)
     yield Section(
-        head=f"## Changes between releases\n\nAgainst the release before: {told}.",
+        head=f"## Changes between releases\n\nAgainst the release before: {summary}.",
         entries=[
             SectionEntry(partial(_render_change, group), group.points)
             for group in collect_changes(report)
@@ -268,8 +268,8 @@ def _make_irs(report: Report) -> Iterator[Section]:
 def _render_ir(group: IrGroup) -> str:
     cases = list(dict.fromkeys(record.case for record in group.records))
     cells = list(dict.fromkeys(record.cell for record in group.records))
-    said = f"**{group.ir}** of {_join_names(cases)} on {_join_names(cells)}"
-    return f"{said}\n\n{fence(chr(10).join(group.changes))}" if group.changes else said
+    text = f"**{group.ir}** of {_join_names(cases)} on {_join_names(cells)}"
+    return f"{text}\n\n{fence(chr(10).join(group.changes))}" if group.changes else text
 
 
 def _make_table(report: Report) -> Section:

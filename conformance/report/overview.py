@@ -145,11 +145,11 @@ def collect_changes(report: Report) -> list[ReleaseChangeGroup]:
     made = [
         ReleaseChangeGroup(
             change=change,
-            cases=tuple(dict.fromkeys(case for case, _ in seen)),
-            tracks=tuple(dict.fromkeys(track for _, track in seen)),
-            points=len(seen),
+            cases=tuple(dict.fromkeys(case for case, _ in places)),
+            tracks=tuple(dict.fromkeys(track for _, track in places)),
+            points=len(places),
         )
-        for change, seen in found.items()
+        for change, places in found.items()
     ]
     return sorted(made, key=lambda group: (GRAVEST_FIRST.index(group.change.kind), -group.points))
 

@@ -161,10 +161,10 @@ def make_report_json(report: Report) -> ReportJson:
 
 
 def _make_cells(report: Report) -> list[CellJson]:
-    said = {id_: identity for run in report.runs for id_, identity in run.info.identities.items()}
+    identities = {id_: one for run in report.runs for id_, one in run.info.identities.items()}
     return [
         # If all jobs of a cell come from the cache, no worker has reported an identity.
-        CellJson(id=c.id, identity=said.get(c.id, {"versions": c.versions}), lock=c.lock)
+        CellJson(id=c.id, identity=identities.get(c.id, {"versions": c.versions}), lock=c.lock)
         for c in report.cells
     ]
 
@@ -202,8 +202,8 @@ def render_json_lines(report: Report) -> Iterator[bytes]:
     run_of = {(r.case, r.cell): run.id for run in report.runs for r in run.records}
     encoder = msgspec.json.Encoder()
     for job, side in report.jobs.items():
-        said = {name: getattr(side.record, name) for name in _FIELDS}
-        yield encoder.encode(RecordLine(run=sanitize(run_of[job]), **said))
+        values = {name: getattr(side.record, name) for name in _FIELDS}
+        yield encoder.encode(RecordLine(run=sanitize(run_of[job]), **values))
 
 
 def _make_transitions(report: Report) -> Iterator[TransitionJson]:

@@ -24,17 +24,17 @@ def count_changes(since: Since) -> str:
     """Return the number of changes by kind."""
     kinds = group_causes(since)
     order = (NEW, "still there", "gone", "not seen")
-    said = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
+    counts = [f"{len(kinds[kind]):,} {kind}" for kind in order if kinds[kind]]
     # A job may have changed in several artifacts, and counts once.
     moved = len({(case, one.place) for one in since.artifacts for case in one.cases})
     jobs = {
         "moved": moved, "added": len(since.added), "removed": len(since.removed),
         "silent": len(since.silent),
     }  # fmt: skip
-    said += [f"{plural(number, 'job')} {kind}" for kind, number in jobs.items() if number]
+    counts += [f"{plural(number, 'job')} {kind}" for kind, number in jobs.items() if number]
     if not since.has_changes:
-        said.insert(0, "nothing changed")
-    return ", ".join(said) or "other packages"
+        counts.insert(0, "nothing changed")
+    return ", ".join(counts) or "other packages"
 
 
 def group_causes(since: Since) -> dict[str, tuple[CauseSince, ...]]:

@@ -156,8 +156,8 @@ def _describe_ending(record: Record | None) -> str:
     state = classify_test(record)
     if state in {SuiteTestState.PASSED, SuiteTestState.ABSENT}:
         return str(state)
-    said = "; ".join(record.reasons) or str(record.verdict)
-    text = said if state is SuiteTestState.FAILED else f"{state}: {said}"
+    reason = "; ".join(record.reasons) or str(record.verdict)
+    text = reason if state is SuiteTestState.FAILED else f"{state}: {reason}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 

@@ -128,8 +128,8 @@ def _render_cause(reason: str, members: Sequence[Record], *, every: bool) -> Ite
     what = tests[0] if len(tests) == 1 else plural(len(tests), "test")
     yield sanitize(f"{WORDS.get(first.verdict, first.verdict)}: {what} on {join_names(where)}")
     # The reasons of a flaky test hold the rate of each result, the root cause does not.
-    said = "; ".join(first.reasons) if first.verdict is Verdict.FLAKY else reason
-    yield sanitize(f"  {said}", LONGEST)
+    reasons = "; ".join(first.reasons) if first.verdict is Verdict.FLAKY else reason
+    yield sanitize(f"  {reasons}", LONGEST)
     if len(tests) > 1:
         yield sanitize(f"  {', '.join(tests) if every else join_names(tests)}", LONGEST)
     if first.error is not None and first.error.where:
@@ -138,12 +138,12 @@ def _render_cause(reason: str, members: Sequence[Record], *, every: bool) -> Ite
 
 COMING: Final = ("DeprecationWarning", "FutureWarning")
 """Ends of the names of classes that announce a change: a reader who upgrades wants these first."""
-NOTHING: Final[Mapping[str, Sequence[GivenWarning]]] = MappingProxyType({})
+NOTHING: Final[Mapping[str, Sequence[IssuedWarning]]] = MappingProxyType({})
 MESSAGE: Final = 300
 """Characters of a message that are shown."""
 
 
-class GivenWarning(msgspec.Struct, frozen=True, kw_only=True):
+class IssuedWarning(msgspec.Struct, frozen=True, kw_only=True):
     """A warning as a test issued it.
 
     Attributes:
@@ -161,7 +161,7 @@ class GivenWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 _LINE: Final = re.compile(r":\d+$")
 _INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
-_LIST: Final = msgspec.json.Decoder(list[GivenWarning])
+_LIST: Final = msgspec.json.Decoder(list[IssuedWarning])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,15 +189,15 @@ class RunWarning:
     gone_in: tuple[str, ...] = ()
 
 
-class _Given(NamedTuple):
+class _TestWarning(NamedTuple):
     """A warning, with its test and its cell; the test is empty if collection issued it."""
 
     test: str
     cell: str
-    warning: GivenWarning
+    warning: IssuedWarning
 
 
-def read_warnings(side: StoredJob) -> list[GivenWarning]:
+def read_warnings(side: StoredJob) -> list[IssuedWarning]:
     """Return the warnings of a test; none if they cannot be read.
 
     Args:
@@ -223,17 +223,17 @@ def shorten_file(where: str) -> str:
     return flatten(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
 
 
-def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenWarning]]:
+def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[IssuedWarning]]:
     """Return the warnings of collection by cell, mostly of imports; the last run of a cell counts.
 
     Args:
         runs: The runs, the oldest first.
     """
-    found: dict[str, list[GivenWarning]] = {}
+    found: dict[str, list[IssuedWarning]] = {}
     for run in runs:
         for cell, identity in run.info.identities.items():
             try:
-                found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[GivenWarning])
+                found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[IssuedWarning])
             # Identities are written by workers, possibly those of a foreign shard.
             except msgspec.ValidationError:
                 continue
@@ -243,7 +243,7 @@ def read_collection_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[GivenW
 def collect_warnings(
     sides: Iterable[StoredJob],
     cells: Sequence[RunCell],
-    collected: Mapping[str, Sequence[GivenWarning]] = NOTHING,
+    collected: Mapping[str, Sequence[IssuedWarning]] = NOTHING,
 ) -> tuple[RunWarning, ...]:
     """Return the warnings of tests; those of the newest release come first.
 
@@ -255,12 +255,12 @@ def collect_warnings(
         cells: The cells they ran in.
         collected: Warnings of collection, by cell id.
     """
-    groups: dict[tuple[str, str], list[_Given]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[_TestWarning]] = defaultdict(list)
     by_test = [(side.record.case, side.record.cell, read_warnings(side)) for side in sides]
     by_cell = [("", cell, found) for cell, found in collected.items()]
     for test, cell, warnings in (*by_test, *by_cell):
         for one in warnings:
-            groups[one.category, normalise_cause(one.message)].append(_Given(test, cell, one))
+            groups[one.category, normalise_cause(one.message)].append(_TestWarning(test, cell, one))
     tracks = [[(cell.id, cell.label) for cell in track.cells] for track in group_tracks(cells)]
     newest = {track[-1][0] for track in tracks if track}
     order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
@@ -271,18 +271,18 @@ def collect_warnings(
         coming = one.category.endswith(COMING)
         return newest.isdisjoint(one.cells), -first, not coming, -len(one.tests)
 
-    return tuple(sorted((_make_warning(given, tracks) for given in groups.values()), key=rank))
+    return tuple(sorted((_make_warning(equal, tracks) for equal in groups.values()), key=rank))
 
 
 def _make_warning(
-    given: Sequence[_Given], tracks: Sequence[Sequence[tuple[str, str]]]
+    equal: Sequence[_TestWarning], tracks: Sequence[Sequence[tuple[str, str]]]
 ) -> RunWarning:
-    first = given[0].warning
+    first = equal[0].warning
     # Without lines: the line of a warning moves with every release of the library.
     files: Counter[str] = Counter()
-    for one in given:
+    for one in equal:
         files[shorten_file(one.warning.where)] += one.warning.count
-    cells = {one.cell for one in given}
+    cells = {one.cell for one in equal}
     steps = [
         (after in cells, release)
         for track in tracks
@@ -292,9 +292,9 @@ def _make_warning(
     return RunWarning(
         category=first.category, message=flatten(first.message, MESSAGE),
         where=tuple(name for name, _ in files.most_common() if name),
-        tests=tuple(dict.fromkeys(one.test for one in given if one.test)),
+        tests=tuple(dict.fromkeys(one.test for one in equal if one.test)),
         cells=tuple(cell for track in tracks for cell, _ in track if cell in cells),
-        count=sum(one.warning.count for one in given),
+        count=sum(one.warning.count for one in equal),
         new_in=tuple(dict.fromkeys(release for comes, release in steps if comes)),
         gone_in=tuple(dict.fromkeys(release for comes, release in steps if not comes)),
     )  # fmt: skip

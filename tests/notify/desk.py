@@ -138,7 +138,7 @@ class Nights:
             night, known, self.desk.issues(find_linked_issues(known, self.policy)), self.policy
         )
 
-    def told(self) -> list[ActionResult]:
+    def notify(self) -> list[ActionResult]:
         """Do it."""
 
         def link(regressions: Sequence[str], number: int) -> None:
@@ -149,7 +149,7 @@ class Nights:
     def night(self, *records: Record, **info: Any) -> list[str]:
         """Add a night, tell it, and return the kinds of what was done."""
         self.add(*records, **info)
-        return [str(done.action.kind) for done in self.told() if done.action.acts]
+        return [str(done.action.kind) for done in self.notify() if done.action.acts]
 
     def people(self) -> datetime:
         """Return the time at which people come: before the next night."""

@@ -139,7 +139,7 @@ def test_closed_as_completed_and_seen_again(nights: Nights) -> None:
     """It is opened again by the next night, not by the same one told again."""
     nights.night(bad())
     nights.desk.change(1, closed=CloseReason.COMPLETED, closed_at=nights.people())
-    assert [done.action.kind for done in nights.told()] == [ActionKind.NOTHING]
+    assert [done.action.kind for done in nights.notify()] == [ActionKind.NOTHING]
     assert nights.night(bad()) == ["reopen"]
     assert nights.desk.is_open(1)
     assert nights.desk.comments[1][0].startswith("This was closed as completed, and is seen in")
@@ -210,7 +210,7 @@ def test_a_regression_with_an_issue_elsewhere_asks_for_no_other(nights: Nights) 
     """Upstream's, linked by hand."""
     nights.add(bad())
     nights.store.link(nights.regressions[0].id, "jax-ml/jax#12345")
-    assert [done.action.why for done in nights.told()] == ["known: jax-ml/jax#12345"]
+    assert [done.action.why for done in nights.notify()] == ["known: jax-ml/jax#12345"]
     assert nights.desk.kept == {}
 
 
@@ -220,12 +220,12 @@ def test_a_night_opens_so_many_issues_at_most(nights: Nights) -> None:
     jobs.append(bad("f/case3", B, reason=f"{ONE} of xxx"))
     nights.policy = replace(nights.policy, limit=2)
     nights.add(*jobs)
-    done = nights.told()
+    done = nights.notify()
     assert [one.action.kind for one in done] == [ActionKind.OPEN] * 2 + [ActionKind.HOLD] * 3
     assert nights.desk.titles[1].startswith("f/case3")
     assert done[2].action.title.startswith("f/case")
-    nights.told()
-    nights.told()
+    nights.notify()
+    nights.notify()
     assert len(nights.desk.kept) == 5
 
 
@@ -234,7 +234,7 @@ def test_a_store_that_was_lost_opens_nothing_twice(nights: Nights) -> None:
     nights.night(bad("f/a", reason=TWO), bad("f/b", reason=TWO))
     other = Nights(nights.folder / "other", desk=nights.desk)
     other.add(bad("f/a", reason=TWO), bad("f/b", reason=TWO))
-    other.told()
+    other.notify()
     assert len(other.desk.kept) == 1
     assert other.desk.comments[1] == []
     assert {one.issue for one in other.regressions} == {"owner/repo#1"}
@@ -313,11 +313,11 @@ def test_what_was_done_is_linked_when_the_network_goes(nights: Nights) -> None:
 
     nights.desk.before_write = fail
     with pytest.raises(InfrastructureError):
-        nights.told()
+        nights.notify()
     linked = [one for one in nights.regressions if one.issue]
     assert sorted(one.issue for one in linked) == ["owner/repo#1", "owner/repo#2"]
     nights.desk.before_write = lambda: None
-    assert [one.action.kind for one in nights.told() if one.action.acts] == [ActionKind.OPEN] * 2
+    assert [one.action.kind for one in nights.notify() if one.action.acts] == [ActionKind.OPEN] * 2
     assert len(nights.desk.kept) == 4
 
 
@@ -331,7 +331,7 @@ def test_one_issue_that_is_refused_leaves_the_others(nights: Nights) -> None:
             raise error
 
     nights.desk.before_write = refuse
-    assert [one.problem for one in nights.told()] == ["too long", ""]
+    assert [one.problem for one in nights.notify()] == ["too long", ""]
     assert len(nights.desk.kept) == 1
 
 
@@ -370,9 +370,9 @@ def test_laws_of_nights(said: list[tuple[tuple[str, ...], str, int]]) -> None:
             last.update((job, kind) for job, kind in shown.items() if kind != "infra")
             was_open = {number for number in nights.desk.kept if nights.desk.is_open(number)}
             nights.add(*(made(kind, *job) for job, kind in shown.items()))
-            done = nights.told()
+            done = nights.notify()
             writes = nights.desk.writes
-            assert not any(one.action.acts for one in nights.told())
+            assert not any(one.action.acts for one in nights.notify())
             assert nights.desk.writes == writes
             causes = [find_cause(issue.body) for issue in nights.desk.kept.values()]
             assert len(set(causes)) == len(causes)

@@ -260,13 +260,13 @@ def _read_text(side: StoredJob, artifact: str) -> str:
 def _list_rows(history: Timeline) -> list[str]:
     """Return the artifacts that any job of a history has, in their order."""
     # Every job has an ending, even one that failed before its first artifact.
-    seen = {ENDING}
+    names = {ENDING}
     for job in history.jobs:
         if job is not None:
-            seen.update(job.record.ir)
-            seen.update([VALUE] if VALUE in job.record.artifacts else [])
-            seen.update([FACTS] if job.record.facts else [])
-    return [name for name in ARTIFACTS if name in seen]
+            names.update(job.record.ir)
+            names.update([VALUE] if VALUE in job.record.artifacts else [])
+            names.update([FACTS] if job.record.facts else [])
+    return [name for name in ARTIFACTS if name in names]
 
 
 class _EvidenceCollector:

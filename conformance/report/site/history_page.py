@@ -292,7 +292,7 @@ def _make_entry(
     """Return the entry of an event for the template."""
     word = _WORDS[event.kind]
     many = plural(len(event.places), "cell")
-    seen = "no longer seen" if event.kind is RegressionStatus.FIXED else "seen"
+    state = "no longer seen" if event.kind is RegressionStatus.FIXED else "seen"
     why = about.state.reason or about.state.verdict
     return {
         # A tag URI, the same each time the feed is made: readers show an entry with a new id again.
@@ -301,7 +301,7 @@ def _make_entry(
         "updated": _format_end(run),
         "link": href(HISTORY, regression_anchor(event.regression), root=root),
         "category": word,
-        "summary": flatten(f"{why} ({seen} in {run.id}: {join_names(event.places, FEED_CELLS)})"),
+        "summary": flatten(f"{why} ({state} in {run.id}: {join_names(event.places, FEED_CELLS)})"),
     }
 
 

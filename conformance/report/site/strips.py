@@ -174,31 +174,31 @@ def _find_minor(release: str) -> str:
 
 
 def make_upgrade_strip(
-    points: Sequence[UpgradePoint], seen: Mapping[str, Record], changes: Sequence[UpgradeChange]
+    points: Sequence[UpgradePoint], records: Mapping[str, Record], changes: Sequence[UpgradeChange]
 ) -> tuple[UpgradeSegment, ...]:
     """Return the results of a case along an axis.
 
     Args:
         points: The points of the axis.
-        seen: Records of the case, by cell id.
+        records: Records of the case, by cell id.
         changes: Changes of the case.
     """
     begins = {change.changed_in: change.kind for change in changes}
     turns = list(accumulate(point.label in begins for point in points))
-    shown = [_describe_job(seen.get(point.cell)) for point in points]
+    shown = [_describe_job(records.get(point.cell)) for point in points]
     parts = []
     # Untried releases are a segment even across a change, which has no exact release there.
     for _, places in groupby(range(len(points)), lambda n: (shown[n], turns[n] if shown[n] else 0)):
         first, *more = places
         found = shown[first]
-        fill, said = found or ("", NOT_TRIED)
+        fill, summary = found or ("", NOT_TRIED)
         parts.append(
             UpgradeSegment(
                 first=flatten(points[first].label),
                 last=flatten(points[more[-1] if more else first].label),
                 length=1 + len(more),
                 fill=fill,
-                summary=said,
+                summary=summary,
                 effect=begins.get(points[first].label) if found else None,
                 alternate=bool(found) and turns[first] % 2 == 1,
             )
@@ -212,8 +212,8 @@ def _describe_job(record: Record | None) -> tuple[str, str] | None:
         return None
     outcome, conformance = record.outcome, record.conformance
     error = "" if record.error is None else flatten(record.error.type, WORD)
-    said = str(outcome).replace("_", " ") + (f" {error}" if error else "")
+    summary = str(outcome).replace("_", " ") + (f" {error}" if error else "")
     if not outcome.observed:
-        return ("infra" if outcome is Outcome.INFRA else "none"), said
+        return ("infra" if outcome is Outcome.INFRA else "none"), summary
     fill = "died" if outcome in DIED else f"{outcome} {conformance}"
-    return fill, f"{said}, {conformance}"
+    return fill, f"{summary}, {conformance}"

@@ -202,7 +202,7 @@ def make_suite_views(report: Report) -> tuple[SuiteView, ...]:
 
 
 def _merge_known(
-    own: SuiteHistory, run: LoadedRun, earlier: Sequence[LoadedRun], kept: SuiteHistory | None
+    own: SuiteHistory, run: LoadedRun, earlier: Sequence[LoadedRun], committed: SuiteHistory | None
 ) -> tuple[SuiteHistory, tuple[str, ...]]:
     """Return a history with the other known releases, and notes on what was left out."""
     # A part of a suite would show all other tests as removed.
@@ -215,8 +215,8 @@ def _merge_known(
         for one in make_suite_histories(earlier_run, {})
         if one.place == own.place
     ]
-    if kept is not None:
-        others.insert(0, (kept, "the committed history"))
+    if committed is not None:
+        others.insert(0, (committed, "the committed history"))
     # The committed history is first, so that any run replaces its releases, and the run itself is
     # last.
     known, notes = None, []
