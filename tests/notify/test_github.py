@@ -65,7 +65,7 @@ def test_an_issue_from_its_opening_to_its_end(server: GithubServer) -> None:
     assert (issue.body, issue.closed) == ("open", None)
 
 
-def test_all_pages_are_read_and_no_issue_by_itself(server: GithubServer) -> None:
+def test_issues_are_listed_by_page_without_a_request_for_each(server: GithubServer) -> None:
     """A hundred a page; pull requests are no issues, nor is what has another label."""
     for number in range(1, 251):
         server.add(f"issue {number}", "", LABEL)
@@ -107,7 +107,7 @@ def test_a_public_repository_is_read_without_a_token(server: GithubServer) -> No
     assert len(tracker(server, token="").issues([])) == 1
 
 
-def test_a_label_that_cannot_be_made_is_said_once(server: GithubServer) -> None:
+def test_a_label_that_cannot_be_created_is_reported_once(server: GithubServer) -> None:
     """The issue is opened nevertheless."""
     server.may_label = False
     said: list[str] = []
@@ -132,7 +132,7 @@ def test_a_label_that_cannot_be_made_is_said_once(server: GithubServer) -> None:
     ],
     ids=lambda value: f"{value.method}-{value.status}" if isinstance(value, Fault) else "",
 )
-def test_what_passes_is_waited_for(server: GithubServer, fault: Fault, waits: float) -> None:
+def test_temporary_faults_are_retried(server: GithubServer, fault: Fault, waits: float) -> None:
     """As long as the answer says; and it is done once."""
     server.labels.add(LABEL)
     server.faults.append(fault)
@@ -169,7 +169,7 @@ def test_a_rate_limit_that_lasts_is_an_error(server: GithubServer) -> None:
     ],
     ids=["gone", "502"],
 )
-def test_what_may_have_been_done_is_not_done_again(server: GithubServer, fault: Fault) -> None:
+def test_a_post_with_a_lost_answer_is_not_repeated(server: GithubServer, fault: Fault) -> None:
     """An issue whose answer was lost is there, and is found by the next run."""
     server.faults.append(fault)
     client = tracker(server)
@@ -222,7 +222,7 @@ def test_faults_are_one_sentence(
     assert error.exit_code == kind.exit_code
 
 
-def test_a_repository_that_is_not_there(server: GithubServer) -> None:
+def test_a_missing_repository_is_an_error(server: GithubServer) -> None:
     """Or that the token must not see."""
     client = tracker(server, repository="owner/none")
     error = refused(lambda: client.issues([]))
@@ -230,7 +230,7 @@ def test_a_repository_that_is_not_there(server: GithubServer) -> None:
     assert "github: owner/none: cannot read its issues (404)" in str(error)
 
 
-def test_nobody_answers(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_does_not_answer_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
     """A port that is closed; of what was tried again nothing is logged."""
     client = GithubTracker(REPOSITORY, TOKEN, "http://127.0.0.1:9", LABEL, pytest.fail)
     error = refused(lambda: client.issues([]))

@@ -40,7 +40,7 @@ FOUND = Evidence(
 URL = "https://owner.example/site"
 
 
-def test_all_of_it_is_told() -> None:
+def test_a_new_issue_has_all_facts_and_evidence() -> None:
     """What, where, since when, who is to blame, how to see it, and where more is."""
     text = make_body(replace(TOPIC, evidence=FOUND, reproduction="import jax\nprint(1)\n"), URL)
     for told in (
@@ -68,7 +68,7 @@ def test_a_title_has_no_numbers_that_come_and_go() -> None:
     assert "\n" not in other.title
 
 
-def test_what_was_found_out_stays_on_a_night_that_finds_out_nothing() -> None:
+def test_evidence_stays_if_a_later_night_has_none() -> None:
     """And is replaced on one that does."""
     first = parse_body(make_body(replace(TOPIC, evidence=FOUND, reproduction="one\n"), ""))
     assert first is not None
@@ -92,7 +92,7 @@ def test_a_long_reproduction_is_cut_at_a_whole_line() -> None:
     assert f"*{20_000 - len(shown):,} more lines left out.*" in text
 
 
-def test_a_reproduction_that_is_not_there_is_told_by_its_path() -> None:
+def test_a_missing_reproduction_is_named_by_its_path() -> None:
     """Its file was not kept, or is one line that is too long."""
     for file in ("", "x" * LIMIT):
         text = make_body(replace(TOPIC, evidence=FOUND, reproduction=file), "")
@@ -115,7 +115,7 @@ def test_many_cases_are_counted() -> None:
     assert "and 2,980 more cases" in render_reopening(jobs, "night")
 
 
-def test_people_who_leave_no_room_are_let_be() -> None:
+def test_a_text_without_room_is_not_rewritten() -> None:
     """Their text is not cut."""
     body = IssueBody(cause=ID, status="", before="x" * (LIMIT - 100))
     assert rewrite_body(body, TOPIC, "") is None
@@ -125,7 +125,7 @@ def test_people_who_leave_no_room_are_let_be() -> None:
     assert len(room.text) <= LIMIT
 
 
-def test_that_it_is_fixed_is_said_once() -> None:
+def test_a_text_is_marked_as_fixed_once() -> None:
     """The second time there is nothing to say."""
     body = parse_body(make_body(TOPIC, ""))
     assert body is not None
@@ -149,7 +149,7 @@ hostile = st.lists(
 
 @settings(max_examples=60)
 @given(hostile, hostile, hostile)
-def test_nothing_in_it_acts(one: str, two: str, three: str) -> None:
+def test_hostile_text_in_an_issue_is_code(one: str, two: str, three: str) -> None:
     """What programs said is code: no mention, no link, no element; and it is found again."""
     found = replace_evidence(one, two, three)
     topic = replace(

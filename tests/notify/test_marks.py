@@ -16,7 +16,7 @@ people = texts.map(escape_issue_marks)
 
 
 @given(people, texts, texts, texts, people)
-def test_what_is_ours_is_found_again(
+def test_our_parts_are_found_in_any_text(
     before: str, status: str, facts: str, evidence: str, after: str
 ) -> None:
     """Also where what was seen has marks in it, and after a browser wrote the ends of lines."""
@@ -31,13 +31,13 @@ def test_what_is_ours_is_found_again(
 
 
 @given(texts)
-def test_what_is_tamed_has_no_mark(text: str) -> None:
+def test_an_escaped_text_has_no_mark(text: str) -> None:
     """Nor does it grow, or lose a line."""
     assert find_cause(escape_issue_marks(text)) == ""
     assert len(escape_issue_marks(text).splitlines()) == len(text.splitlines())
 
 
-def test_a_text_without_all_of_our_marks_is_people_s() -> None:
+def test_a_text_without_all_marks_is_not_parsed() -> None:
     """Somebody took one away."""
     text = IssueBody(cause=ID, status="s", facts="f", evidence="e").text
     for mark in MARKS[1:4]:

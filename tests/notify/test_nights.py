@@ -77,7 +77,7 @@ def test_an_issue_is_opened_updated_and_closed(nights: Nights) -> None:
     assert nights.night(fine(), fine("g/b"), fine(cell=B)) == []
 
 
-def test_what_is_seen_once_waits(nights: Nights) -> None:
+def test_a_regression_seen_once_opens_no_issue(nights: Nights) -> None:
     """Until another run shows it; or it is told at once where that is wanted."""
     assert nights.night(bad(attempts=1)) == []
     assert "another run must show it" in nights.decided()[0].why
@@ -96,14 +96,14 @@ def test_what_is_seen_once_waits(nights: Nights) -> None:
     ],
     ids=lambda one: str(one.verdict),
 )
-def test_what_says_nothing_for_sure_opens_nothing(nights: Nights, silent: Record) -> None:
+def test_flaky_infra_and_unreviewed_jobs_open_no_issue(nights: Nights, silent: Record) -> None:
     """Flaky, a fault of the host, and what only has no golden yet."""
     nights.night(silent)
     assert nights.night(silent) == []
     assert nights.decided() == []
 
 
-def test_one_issue_for_what_has_one_cause(nights: Nights) -> None:
+def test_a_root_cause_has_one_issue(nights: Nights) -> None:
     """The same fact in several cases; another case that comes to show it is told in a comment."""
     jobs = [bad(case, reason=TWO) for case in ("f/a", "f/b", "g/c")]
     assert nights.night(*jobs[:2], fine("g/c")) == ["open"]
@@ -115,7 +115,7 @@ def test_one_issue_for_what_has_one_cause(nights: Nights) -> None:
     assert nights.night(*[fine(one.case) for one in jobs]) == ["close"]
 
 
-def test_it_is_closed_when_all_of_its_jobs_ran(nights: Nights) -> None:
+def test_an_issue_is_closed_when_all_of_its_jobs_ran(nights: Nights) -> None:
     """A night that runs one of them says nothing about the other; nor does a fault of the host."""
     nights.night(bad(), bad(cell=B))
     assert nights.night(fine()) == []
@@ -125,7 +125,7 @@ def test_it_is_closed_when_all_of_its_jobs_ran(nights: Nights) -> None:
     assert nights.night(fine(cell=B)) == ["close"]
 
 
-def test_it_is_not_closed_while_its_jobs_show_something_else(nights: Nights) -> None:
+def test_an_issue_stays_open_while_its_jobs_show_another_cause(nights: Nights) -> None:
     """That is another root cause, with an issue of its own."""
     nights.night(bad())
     crash = bad(reason="SIGSEGV", verdict=Verdict.CRASHED)
@@ -135,7 +135,7 @@ def test_it_is_not_closed_while_its_jobs_show_something_else(nights: Nights) -> 
     assert nights.night(fine()) == ["close", "close"]
 
 
-def test_closed_as_completed_and_seen_again(nights: Nights) -> None:
+def test_an_issue_closed_as_completed_is_reopened(nights: Nights) -> None:
     """It is opened again by the next night, not by the same one told again."""
     nights.night(bad())
     nights.desk.change(1, closed=CloseReason.COMPLETED, closed_at=nights.people())
@@ -145,7 +145,7 @@ def test_closed_as_completed_and_seen_again(nights: Nights) -> None:
     assert nights.desk.comments[1][0].startswith("This was closed as completed, and is seen in")
 
 
-def test_fixed_and_back(nights: Nights) -> None:
+def test_a_regression_that_returns_reopens_its_issue(nights: Nights) -> None:
     """The same issue, with its comments; and the store knows it again."""
     nights.night(bad())
     nights.night(fine())
@@ -157,7 +157,7 @@ def test_fixed_and_back(nights: Nights) -> None:
     assert len(nights.desk.kept) == 1
 
 
-def test_what_people_declined_stays_closed(nights: Nights) -> None:
+def test_an_issue_closed_as_not_planned_stays_closed(nights: Nights) -> None:
     """Whatever the nights show."""
     nights.night(bad())
     nights.desk.change(1, closed=CloseReason.DECLINED, closed_at=nights.people())
@@ -168,7 +168,7 @@ def test_what_people_declined_stays_closed(nights: Nights) -> None:
     assert "people closed it as not planned" in nights.decided()[0].why
 
 
-def test_more_of_what_people_declined_is_known_and_no_more(nights: Nights) -> None:
+def test_further_regressions_of_a_declined_issue_are_only_linked(nights: Nights) -> None:
     """Another case with the same cause is linked to the issue, which stays as it is."""
     nights.night(bad(reason=TWO))
     nights.desk.change(1, closed=CloseReason.DECLINED, closed_at=nights.people())
@@ -178,7 +178,7 @@ def test_more_of_what_people_declined_is_known_and_no_more(nights: Nights) -> No
     assert (nights.desk.kept, nights.desk.comments) == ({1: issue}, {1: []})
 
 
-def test_what_people_opened_again_stays_open(nights: Nights) -> None:
+def test_an_issue_reopened_by_people_stays_open(nights: Nights) -> None:
     """They do not believe that it is fixed; the next time it comes and goes it is closed."""
     nights.night(bad())
     nights.night(fine())
@@ -188,7 +188,7 @@ def test_what_people_opened_again_stays_open(nights: Nights) -> None:
     assert nights.night(fine()) == ["close"]
 
 
-def test_what_people_write_stays(nights: Nights) -> None:
+def test_text_of_people_is_never_changed(nights: Nights) -> None:
     """Title, text around ours; where they took our marks away nothing is written any more."""
     nights.night(bad())
     nights.desk.titles[1] = "theirs"
@@ -214,7 +214,7 @@ def test_a_regression_with_an_issue_elsewhere_asks_for_no_other(nights: Nights) 
     assert nights.desk.kept == {}
 
 
-def test_a_night_opens_so_many_issues_at_most(nights: Nights) -> None:
+def test_a_night_opens_at_most_the_limit_of_issues(nights: Nights) -> None:
     """The largest root causes; the others wait, and are named."""
     jobs = [bad(f"f/case{n}", reason=f"{ONE} of {'x' * n}") for n in range(5)]
     jobs.append(bad("f/case3", B, reason=f"{ONE} of xxx"))
@@ -265,7 +265,7 @@ def test_a_cause_that_is_known_by_another_id_keeps_its_issue(nights: Nights) -> 
     assert nights.night(fine(), fine("g/b")) == ["close"]
 
 
-def test_evidence_is_told(nights: Nights) -> None:
+def test_evidence_is_in_the_issue(nights: Nights) -> None:
     """With its reproduction; what points out of the run is not read."""
     nights.add(bad())
     cause = nights.decided()[0].cause
@@ -284,7 +284,7 @@ def test_evidence_is_told(nights: Nights) -> None:
         nights.decided()
 
 
-def test_a_run_that_the_store_has_not(nights: Nights) -> None:
+def test_a_run_missing_from_the_store_is_refused(nights: Nights) -> None:
     """Is added first."""
     nights.add(bad())
     other = Nights(nights.folder / "other")
@@ -292,7 +292,7 @@ def test_a_run_that_the_store_has_not(nights: Nights) -> None:
         read_night(nights.newest, make_digest(nights.newest), other.store, [])
 
 
-def test_an_older_run_says_nothing_of_what_was_fixed_since(nights: Nights) -> None:
+def test_an_older_run_opens_no_issue_for_a_fixed_regression(nights: Nights) -> None:
     """Told late, it opens nothing."""
     nights.add(bad())
     older = nights.newest
@@ -301,7 +301,7 @@ def test_an_older_run_says_nothing_of_what_was_fixed_since(nights: Nights) -> No
     assert nights.decided() == []
 
 
-def test_what_was_done_is_linked_when_the_network_goes(nights: Nights) -> None:
+def test_opened_issues_are_linked_if_the_network_fails(nights: Nights) -> None:
     """In the middle: the next run goes on where it ended."""
     jobs = [bad(f"f/case{n}", reason=f"{ONE} of {'x' * n}") for n in range(4)]
     nights.add(*jobs)

@@ -77,7 +77,7 @@ class TestHistories:
         assert [one.evidence for one in found.declared] == [(turned[0],)]
         assert [one.undeclared for one in found.releases] == [(turned[1],), ()]
 
-    def test_what_nobody_declared_is_told_where_it_gates(self) -> None:
+    def test_undeclared_changes_that_gate_are_listed(self) -> None:
         """Another jaxpr alone is none."""
         jaxpr = GoldenChange(
             case=case("loops/one"), release="0.6.0", last="0.5.3", shown_by="jaxpr"
@@ -95,7 +95,7 @@ class TestHistories:
         (found,) = collect_histories([named("loops/one")], {"loops": declared}, [one])
         assert [each.evidence for each in found.declared] == [(one,)]
 
-    def test_a_change_seen_elsewhere_stands_there(self) -> None:
+    def test_a_change_is_listed_at_the_release_that_shows_it(self) -> None:
         """With what upstream says."""
         late = change(observed_in="0.6.1", why="a regression hid it")
         found = history(turn(WORKS, raised(), release="0.6.1"), changes=(late,))
@@ -110,33 +110,33 @@ class TestHistories:
 class TestWords:
     """What was before, what is since."""
 
-    def test_an_outcome(self) -> None:
+    def test_both_outcomes_of_a_change_are_described(self) -> None:
         """Its error is told in a line, a short value in numbers."""
         said = describe_golden_change(turn(WORKS, raised(message="not\nhere")))
         assert said == "gives `out float32 [1.0, 2.0]` → raises `TypeError: not here`"
 
-    def test_a_long_message_from_where_it_differs(self) -> None:
+    def test_long_messages_are_shown_from_their_first_difference(self) -> None:
         """With a few words before."""
         one = raised(message="a b c d e f old g")
         other = raised(message="a b c d e f new g")
         said = describe_golden_change(turn(one, other, shown_by="error"))
         assert said == "the `TypeError` says `... c d e f old g` → `... c d e f new g`"
 
-    def test_another_type(self) -> None:
+    def test_another_type_of_error_is_described_in_full(self) -> None:
         """Both are told."""
         said = describe_golden_change(
             turn(raised("KeyError"), raised("NameError"), shown_by="error")
         )
         assert said == "raises `KeyError: no` → raises `NameError: no`"
 
-    def test_small_values_are_told_by_leaf(self) -> None:
+    def test_small_values_are_compared_by_leaf(self) -> None:
         """Only those that differ."""
         before = Content(value=value(python(1, "out['a']"), python(2, "out['b']")))
         after = Content(value=value(python(1, "out['a']"), python(3, "out['b']")))
         said = describe_golden_change(turn(before, after, shown_by="value"))
         assert said == "`out['b'] 2 → 3`"
 
-    def test_members_of_a_list_are_told_that_it_has_lost_or_won(self) -> None:
+    def test_members_that_a_list_lost_or_gained_are_listed(self) -> None:
         """Wherever in it they stand; a leaf that has become something else comes first."""
         two, one = (python("a", "out[0]"), python("b", "out[1]")), (python("b", "out[0]"),)
         before, after = Content(value=value(*two)), Content(value=value(*one))
@@ -153,7 +153,7 @@ class TestWords:
         said = describe_golden_change(turn(before, after, shown_by="value"))
         assert "1 of 10 elements differ" in said
 
-    def test_facts_that_gate(self) -> None:
+    def test_facts_that_gate_are_compared(self) -> None:
         """What, how much before, how much since."""
         facts = ({"collectives": {"all-reduce": 1}}, {"collectives": {"all-reduce": 2}})
         one = GoldenChange(
@@ -161,7 +161,7 @@ class TestWords:
         )  # fmt: skip
         assert describe_golden_change(one) == "`collectives all-reduce 1 → 2`"
 
-    def test_an_ir(self) -> None:
+    def test_a_changed_ir_is_named(self) -> None:
         """That it is another; `conformance diff` shows it."""
         names = ("hlo", "hlo-exact")
         turns = [
@@ -199,7 +199,7 @@ class TestPages:
         text = page(turn(WORKS, raised()), changes=(change(source=source),))
         assert f"- **Loops are typed.** {words}\n" in text
 
-    def test_what_else_changed_alike_stands_in_one_line(self) -> None:
+    def test_equal_changes_share_a_line(self) -> None:
         """Parameters of one function behind its name."""
         names = ("loops/one[a]", "loops/one[b]", "loops/two")
         text = page(*(turn(raised(), WORKS, name) for name in names))
@@ -207,7 +207,7 @@ class TestPages:
         link = "../../cases/family/topic.py"
         assert f"- [`one`]({link}) (`a`, `b`), [`two`]({link}): raises" in text
 
-    def test_a_gap_is_told(self) -> None:
+    def test_releases_without_a_golden_are_noted(self) -> None:
         """Where releases between were not recorded the change may be of any of them."""
         text = page(turn(WORKS, raised(), release="0.6.1"))
         assert "(nothing is recorded between 0.5.3 and 0.6.1)" in text

@@ -15,7 +15,7 @@ PAIRS = {
 }
 
 
-def test_writers_down_readers_across() -> None:
+def test_rows_are_writers_and_columns_are_readers() -> None:
     """In order of release; a promise that is broken stands out, a refusal has a legend."""
     page = render_pairs("who reads what", {"sine": PAIRS}, "The newest are first.")
     assert "The newest are first." in page
@@ -35,7 +35,7 @@ def test_writers_down_readers_across() -> None:
     ]
 
 
-def test_how_much_is_right() -> None:
+def test_the_share_of_correct_pairs_is_counted() -> None:
     """Within what is promised; beyond it, of older and of newer releases."""
     page = render_pairs("who reads what", {"sine": PAIRS})
     assert "| sine | 1 of 3 | 0 of 1 | 0 of 1 |" in page

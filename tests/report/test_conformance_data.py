@@ -41,7 +41,7 @@ HELD = tuple(
 
 
 @given(st.dictionaries(TEXT, FOLLOWED, max_size=4), st.dictionaries(TEXT, FOLLOWED, max_size=2))
-def test_what_is_kept_is_read_back(
+def test_an_encoded_history_decodes_to_itself(
     tests: dict[str, TrackedTest], own_cases: dict[str, TrackedTest]
 ) -> None:
     """Whatever it is; and the same history is the same text."""
@@ -56,7 +56,7 @@ def test_what_is_kept_is_read_back(
     assert encode_history(back) == content
 
 
-def test_a_release_in_which_nothing_is_new_adds_a_line() -> None:
+def test_a_release_without_changes_adds_one_line() -> None:
     """So that a change of the data shows what the release changed, and no more."""
     passed = SuiteResult(outcome=SuiteOutcome.PASSED)
     tests = {
@@ -79,7 +79,7 @@ def test_a_release_in_which_nothing_is_new_adds_a_line() -> None:
         ),
     ],
 )
-def test_what_is_none_is_refused(content: bytes, said: str) -> None:
+def test_content_that_is_no_history_is_refused(content: bytes, said: str) -> None:
     """With its name."""
     with pytest.raises(UsageError, match=said) as raised:
         decode_history(content, "x.json")

@@ -46,7 +46,7 @@ def history(tests: dict[str, str], own_cases: dict[str, str] | None = None) -> S
     )
 
 
-def test_counts() -> None:
+def test_tests_are_counted_by_outcome_and_group() -> None:
     """Of a group and of all; what is skipped is no share, what is not collected does not exist."""
     found = history({"a/one": "ppk", "a/two": "sF-", "b/three": "p?p"}, {"own/case": "kkk"})
     first = found.counts("0.5.3")
@@ -59,7 +59,7 @@ def test_counts() -> None:
     assert found.counts("0.1.0").share == 0.0
 
 
-def test_steps() -> None:
+def test_steps_have_regressions_fixes_additions_and_removals() -> None:
     """What was run in two releases regresses or is fixed, what is not in both is new or gone."""
     found = history(
         {
@@ -95,13 +95,13 @@ def test_groups_and_failures() -> None:
     assert list(history({}, {"own/a": "kkp"}).failing("0.5.3", "own")) == ["own/a"]
 
 
-def test_short_names() -> None:
+def test_a_short_name_has_no_folders() -> None:
     """Without folders; a parameter keeps all of its signs."""
     assert shorten_test("a/b/test_c.py::test_d[pi/2 [x]]") == "test_c.py::test_d[pi/2 [x]]"
     assert shorten_test("own/case") == "case"
 
 
-def test_failures_are_told_together() -> None:
+def test_failures_are_grouped_by_cause() -> None:
     """Those of one declared reason, else those of one function that raise the same."""
     known = SuiteResult(
         outcome=SuiteOutcome.KNOWN, why="TypeError: a", reason="lost", issue="a/b#1"

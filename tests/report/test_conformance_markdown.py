@@ -50,7 +50,7 @@ def test_releases_and_groups(tmp_path: Path) -> None:
     assert text.index("| 0.7.0 |") < text.index("| 0.6.2 |") < text.index("| 0.5.3 |")
 
 
-def test_what_changed(tmp_path: Path) -> None:
+def test_changes_of_a_release_are_listed(tmp_path: Path) -> None:
     """By release, with the tests; another version of the standard is told."""
     text = told(tmp_path)
     change = text[text.index("**0.6.2 against 0.5.3") :]
@@ -62,7 +62,7 @@ def test_what_changed(tmp_path: Path) -> None:
     assert "- added, fft: `test_fft.py::test_shift`" in change
 
 
-def test_what_fails_in_the_newest_release(tmp_path: Path) -> None:
+def test_failures_of_the_newest_release_are_listed(tmp_path: Path) -> None:
     """The unexpected apart from the known, with what it raised where no reason is declared."""
     text = told(tmp_path)
     after = text[text.index("## Unexpected in 0.7.0") :]
@@ -82,7 +82,7 @@ def test_known_failures_have_their_reason(tmp_path: Path) -> None:
     assert "## Unexpected" not in text
 
 
-def test_what_the_suite_does_not_test(tmp_path: Path) -> None:
+def test_own_cases_have_a_section(tmp_path: Path) -> None:
     """Cases of our own are a column of their own, named as such."""
     known = SuiteResult(outcome=SuiteOutcome.KNOWN, reason="tracers have no device", issue="a/b#2")
     passed = SuiteResult(outcome=SuiteOutcome.PASSED)
@@ -96,13 +96,13 @@ def test_what_the_suite_does_not_test(tmp_path: Path) -> None:
     assert "| `own/place` | Where x is. | tracers have no device |" in after
 
 
-def test_nothing_to_tell() -> None:
+def test_a_history_without_releases() -> None:
     """A history without releases is a page all the same."""
     text = render_conformance(SuiteHistory(suite="signs"))
     assert "Nothing, from one release to the next." in text
 
 
-def test_lists() -> None:
+def test_long_lists_are_folded() -> None:
     """Parametrisations of one test are told behind it, and long lists are folded."""
     names = [f"t/a.py::test_x[{n}]" for n in range(9)]
     assert join_tests([*names, "t/b.py::test_y"]) == (

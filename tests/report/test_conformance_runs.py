@@ -39,7 +39,7 @@ def outcomes(history: SuiteHistory, test: str) -> list[str]:
     return [history.tests[test].of(held.release).outcome for held in history.releases]
 
 
-def test_what_a_run_says(tmp_path: Path) -> None:
+def test_a_run_becomes_a_history(tmp_path: Path) -> None:
     """Each test by release; what the suite does not have there is absent, what is host is out."""
     tests = {"a/one": "pk", "a/two": "Fs", "b/three": "-?", "b/four": "p "}
     found = make_suite_history(run(tmp_path / "r", OLD, tests), {"0.5.3": "2025-03-19"})
@@ -57,7 +57,7 @@ def test_what_a_run_says(tmp_path: Path) -> None:
     assert (found.place, found.groups) == ("cpu8", ("a", "b"))
 
 
-def test_groups_are_those_that_are_asked_for(tmp_path: Path) -> None:
+def test_groups_come_from_the_given_function(tmp_path: Path) -> None:
     """Else those of the run; a test of no group is among the others."""
     loaded = run(tmp_path / "r", ("0.6.2",), {"a/one": "p"})
     assert make_suite_history(loaded, {}, lambda _: "signs").groups == ("signs",)
@@ -66,7 +66,7 @@ def test_groups_are_those_that_are_asked_for(tmp_path: Path) -> None:
     assert make_suite_history(bare, {}).groups == (OTHER,)
 
 
-def test_a_failure_now_and_then_is_no_fix(tmp_path: Path) -> None:
+def test_a_pass_under_a_deviation_that_may_pass_is_known(tmp_path: Path) -> None:
     """A test that passes by chance under such a deviation counts as known in every run."""
     sometimes = RunCase(kind="test", deviations=(Deviation(reason="draws", may_pass=True),))
     loaded = run(tmp_path / "r", OLD, {"a/one": "pk"}, cases={"a/one": sometimes})
@@ -76,7 +76,7 @@ def test_a_failure_now_and_then_is_no_fix(tmp_path: Path) -> None:
     ]
 
 
-def test_a_run_is_judged_by_what_is_known_now(tmp_path: Path) -> None:
+def test_a_run_is_judged_by_current_deviations(tmp_path: Path) -> None:
     """Known failures that were accepted since ask for no new run; others are unexpected again."""
     loaded = run(tmp_path / "r", OLD, {"a/one": "Fk", "a/two": "pF", "a/three": "?s"})
     known = Deviation(releases="<0.6", error="TypeError", reason="lost", issue="a/b#1")
@@ -113,7 +113,7 @@ def test_runs_are_merged(tmp_path: Path) -> None:
         ({"name": "other"}, "another suite"),
     ],
 )
-def test_what_cannot_be_compared_is_not_merged(
+def test_histories_of_other_settings_are_not_merged(
     tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     """A difference between two revisions says nothing about JAX."""
@@ -141,7 +141,7 @@ def test_what_cannot_be_compared_is_not_merged(
         ),
     ],
 )
-def test_a_run_that_is_not_complete(
+def test_the_reason_of_an_incomplete_run_is_given(
     tmp_path: Path, tests: dict[str, str], info: dict[str, Any], said: str
 ) -> None:
     """It is told what is missing."""
@@ -150,7 +150,7 @@ def test_a_run_that_is_not_complete(
     assert bool(told) is bool(said)
 
 
-def test_a_run_of_no_suite(tmp_path: Path) -> None:
+def test_a_run_without_a_suite_is_refused(tmp_path: Path) -> None:
     """Nor of several places, nor of a release twice."""
     with pytest.raises(UsageError, match="is no run of a suite"):
         make_suite_history(Directory(tmp_path / "r").job("f/a", "jax0.6.2-py311-cpu8").loaded(), {})

@@ -68,7 +68,7 @@ def test_a_row_for_each_job(report: Report) -> None:
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t=", "\n=", "\r+", " =", "\uff1d"])
-def test_nothing_is_calculated(tmp_path: Path, sign: str) -> None:
+def test_formulas_are_escaped(tmp_path: Path, sign: str) -> None:
     """Whatever begins a formula stands behind a quote."""
     evil = f'{sign}HYPERLINK("http://x","y")'
     made = Directory(tmp_path / "r").job(evil, OLD, verdict=Verdict.REGRESSED, reasons=(evil,))
@@ -79,7 +79,7 @@ def test_nothing_is_calculated(tmp_path: Path, sign: str) -> None:
 
 
 @pytest.mark.parametrize("text", ['a"b', "a,b;c\td", "a\nb", "a\x00\x1b[31mb", "\u202ex"])
-def test_whatever_text_is_one_field(tmp_path: Path, text: str) -> None:
+def test_any_text_is_one_field(tmp_path: Path, text: str) -> None:
     """In one line, with nothing that acts."""
     made = Directory(tmp_path / "r").job("f/a", OLD, verdict=Verdict.REGRESSED, reasons=(text,))
     written = render_jobs_csv(made.report())

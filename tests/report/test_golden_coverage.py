@@ -27,7 +27,7 @@ RELEASES = ("0.5.3", "0.6.2", "0.8.3")
         (("a", True), ("a", False), TransitionKind.FIXED),
     ],
 )
-def test_what_a_change_is(
+def test_changes_between_releases_are_classified(
     before: tuple[str, bool], after: tuple[str, bool], kind: TransitionKind
 ) -> None:
     """Deviations say what is wrong; without them another ending is just another."""
@@ -73,7 +73,7 @@ def test_families_have_a_table_of_their_own() -> None:
     ]
 
 
-def test_what_changed_is_named_with_its_story() -> None:
+def test_changed_cases_are_named_with_their_docstring() -> None:
     """Parametrisations of one function stand in one line."""
     page = made({"0.5.3": "error-1", "0.6.2": "value-1"}, "family/name[a]", "family/name[b]")
     line = "- fixed: [`family/name`](../cases/family/topic.py) (`a`, `b`): A story."
@@ -81,7 +81,7 @@ def test_what_changed_is_named_with_its_story() -> None:
     assert "<details><summary>0.6.2: 2 fixed</summary>" in page
 
 
-def test_what_is_not_recorded_is_not_told() -> None:
+def test_jobs_without_a_golden_are_not_counted() -> None:
     """A release that nobody ran has no numbers; its neighbours are compared."""
     page = made({"0.5.3": "value-1", "0.8.3": "value-1"}, "family/name")
     assert "| 0.6.2 |  | - |  |" in page

@@ -51,7 +51,7 @@ def test_verdicts_are_told_by_date_as_long_as_they_last() -> None:
     ]  # fmt: skip
 
 
-def test_a_run_tells_what_it_came_to() -> None:
+def test_a_run_has_its_counts_and_its_exit_status() -> None:
     """Counts in the order of the verdicts, the day, and whether it ended."""
     jobs = {("f/a", A): Verdict.REGRESSED, ("f/a", B): FINE, ("f/b", A): FINE}
     killed = night(4, jobs, finished="", exit=None)
@@ -74,7 +74,7 @@ def test_runs_are_ordered_by_when_they_began_then_by_name() -> None:
     assert made.runs[0].date == "an unknown date"
 
 
-def test_a_clock_that_steps_back_is_survived() -> None:
+def test_runs_are_ordered_even_if_a_clock_stepped_back() -> None:
     """A run that ended before it began, and one that began before its elder."""
     jobs = {("f/a", A): FINE}
     back = {"started": "2026-05-02T03:00:00+00:00", "finished": "2026-05-01T03:00:00+00:00"}
@@ -89,7 +89,7 @@ def test_a_run_given_twice_counts_once() -> None:
 
 
 @given(st.lists(st.integers(0, NOTHING)))
-def test_run_lengths_lose_nothing(values: list[int]) -> None:
+def test_run_lengths_decode_to_the_same_values(values: list[int]) -> None:
     """And neighbours are never equal."""
     lengths = encode_run_lengths(values)
     assert [value for value, length in lengths for _ in range(length)] == values
@@ -97,7 +97,7 @@ def test_run_lengths_lose_nothing(values: list[int]) -> None:
 
 
 @given(st.lists(st.integers(NOTHING - 2, NOTHING)))
-def test_only_holes_between_runs_are_filled(ranks: list[int]) -> None:
+def test_only_gaps_between_two_ranks_are_filled(ranks: list[int]) -> None:
     """With what was seen before."""
     seen = [place for place, rank in enumerate(ranks) if rank != NOTHING]
     filled = carry_forward(ranks)
@@ -147,7 +147,7 @@ def test_a_job_that_never_ran_says_nothing(runs: list[Digest]) -> None:
 
 
 @given(some_nights())
-def test_a_regression_is_open_as_far_as_its_jobs_last_said(runs: list[Digest]) -> None:
+def test_a_regression_is_open_until_all_of_its_jobs_ran_again(runs: list[Digest]) -> None:
     """Told a second way: by the last word of each job."""
     last = {}
     for run in runs:
@@ -212,7 +212,9 @@ def run(name: str, matrix: str = "nightly", part: str = "") -> Digest:
     ],
     ids=["none", "one", "two nights", "two matrices", "a part last", "a part between", "cells"],
 )
-def test_the_newest_and_the_newest_of_each_matrix(runs: list[Digest], chosen: list[str]) -> None:
+def test_the_newest_run_and_the_newest_of_each_matrix_are_selected(
+    runs: list[Digest], chosen: list[str]
+) -> None:
     """What ran a part of a matrix stands for it in no report but its own."""
     assert [digest.run for digest in select_runs(runs)] == chosen
 
@@ -243,7 +245,7 @@ def test_a_regression_is_open_from_the_first_run_that_shows_it() -> None:
     assert found.fixed_in is None
 
 
-def test_it_is_fixed_by_the_first_run_that_shows_it_gone() -> None:
+def test_a_regression_is_fixed_by_the_first_run_without_it() -> None:
     """Not by one in which its job did not run, or ended for reasons of the host."""
     runs = nights(BAD, None, INFRA, state(Verdict.EXCLUDED, outcome=Outcome.UNSUPPORTED), FINE)
     assert alone(runs[:-1]).is_open
@@ -252,7 +254,7 @@ def test_it_is_fixed_by_the_first_run_that_shows_it_gone() -> None:
     assert kinds(runs) == [("new", 0), ("fixed", 4)]
 
 
-def test_it_comes_back() -> None:
+def test_a_fixed_regression_reopens() -> None:
     """As often as it does."""
     found = alone(runs := nights(BAD, FINE, BAD, FINE, BAD))
     assert (found.status, found.reopened, found.fixed_in) == (RegressionStatus.REOPENED, 2, None)
@@ -268,7 +270,7 @@ def test_numbers_of_a_reason_do_not_make_another_regression() -> None:
     assert len(make_history(nights(BAD, OTHER)).regressions) == 2
 
 
-def test_one_that_turns_into_another_is_fixed() -> None:
+def test_a_regression_replaced_by_another_is_fixed() -> None:
     """Whatever came in its place is open."""
     made = make_history(nights(BAD, OTHER))
     assert [(one.state, one.is_open) for one in made.regressions] == [(OTHER, True), (BAD, False)]
@@ -288,7 +290,7 @@ def test_the_cells_of_one_cause_are_one_regression() -> None:
     assert [event.places for event in make_history(runs).events] == [(A, B), (B,)]
 
 
-def test_cases_and_verdicts_set_regressions_apart() -> None:
+def test_other_cases_and_verdicts_are_other_regressions() -> None:
     """Even where the reason is the same."""
     changed = state(Verdict.CHANGED, BAD.reason)
     runs = [night(0, {("f/a", A): BAD, ("f/a", B): changed, ("g/b", A): BAD})]
@@ -310,7 +312,7 @@ def test_ids_depend_on_nothing_but_the_cause() -> None:
     assert alone(nights(BAD)).id != alone(nights(BAD, case="f/b")).id
 
 
-def test_open_ones_come_first() -> None:
+def test_open_regressions_come_first() -> None:
     """Those that began last, then those that ended last."""
     runs = [
         night(0, {("f/a", A): BAD, ("f/b", A): BAD, ("f/c", A): BAD, ("f/d", A): FINE}),

@@ -39,20 +39,20 @@ from conformance.report.ir_differences import (
         ({"results": []}, {"results": [{"type": "f32[]"}]}, ["! results: 0 of them -> 1"]),
     ],
 )
-def test_differences(a: dict[str, Any], b: dict[str, Any], rows: list[str]) -> None:
+def test_differing_facts_become_rows(a: dict[str, Any], b: dict[str, Any], rows: list[str]) -> None:
     """What was there before and after, and whether a run fails of it."""
     found = compare_facts(a, b)
     assert [f"{'! ' * r.gates}{r.name}: {r.before} -> {r.after}" for r in found] == rows
 
 
-def test_what_gates_comes_first() -> None:
+def test_facts_that_gate_come_first() -> None:
     """The rest is for the curious."""
     a = {"ops": {"add": 1}, "custom_calls": {}}
     b = {"ops": {"add": 2}, "custom_calls": {"topk": 1}}
     assert [row.fact for row in compare_facts(a, b)] == ["custom_calls", "ops"]
 
 
-def test_a_sharding_that_one_side_does_not_say_gates_nothing() -> None:
+def test_a_sharding_that_one_side_omits_does_not_gate() -> None:
     """Two that differ do."""
     said, other, unsaid = ({"parameters": [{"sharding": s} if s else {}]} for s in ("x", "y", ""))
     assert [row.gates for row in compare_facts(said, unsaid)] == [False]
@@ -72,7 +72,7 @@ def test_the_number_of_a_name_means_nothing(word: str, said: str) -> None:
 
 
 @given(st.text())
-def test_words_are_the_whole_line(line: str) -> None:
+def test_joined_words_are_the_line(line: str) -> None:
     """None is lost."""
     assert "".join(split_words(line)) == line
 
@@ -92,7 +92,7 @@ def test_lines_that_are_alike_share_a_row() -> None:
     assert align_lines(before, after) == [(0, 0), (None, 1), (1, 2)]
 
 
-def test_only_what_differs_is_styled() -> None:
+def test_only_differing_words_are_styled() -> None:
     """The name of the result never is; a line without a counterpart is as a whole."""
     line = style_line("ROOT %a.1 = f32[4] add(%x.3)", "%b.2 = s32[4] add(%x.4)", "red")
     assert line.text.plain == "ROOT %a.1 = f32[4] add(%x.3)"

@@ -67,7 +67,7 @@ def test_a_pattern_with_its_lines() -> None:
 
 
 @pytest.mark.parametrize(("width", "beside"), [(80, False), (120, False), (140, True)])
-def test_sides_stand_beside_each_other_where_there_is_room(width: int, beside: bool) -> None:
+def test_wide_terminals_show_both_sides_in_columns(width: int, beside: bool) -> None:
     """Else one below the other; no line is longer than the terminal."""
     out = texts(diff(CHANGE), width=width, force_terminal=True, no_color=True)
     (row,) = (line for line in out.splitlines() if "%reduce.1 " in line)
@@ -75,7 +75,7 @@ def test_sides_stand_beside_each_other_where_there_is_room(width: int, beside: b
     assert max(map(len, out.splitlines())) <= width
 
 
-def test_only_what_differs_has_a_colour() -> None:
+def test_only_differing_words_have_a_colour() -> None:
     """The number of a name is no difference."""
     out = texts(diff(CHANGE), force_terminal=True)
     assert (
@@ -92,7 +92,7 @@ def test_a_pipe_gets_whole_lines() -> None:
 
 
 @pytest.mark.parametrize(("detail", "lines"), [(Detail.SHORT, 4), (Detail.FULL, 6)])
-def test_a_few_lines_unless_all_are_asked_for(detail: Detail, lines: int) -> None:
+def test_only_full_detail_shows_all_lines(detail: Detail, lines: int) -> None:
     """It is said how many are left out."""
     many = Change(
         kind="added",
@@ -106,7 +106,7 @@ def test_a_few_lines_unless_all_are_asked_for(detail: Detail, lines: int) -> Non
     assert ("    ... 2 more (--full)" in out) == (lines == 4)
 
 
-def test_patterns_alone() -> None:
+def test_detail_patterns_shows_a_line_for_each_pattern() -> None:
     """A line each."""
     out = texts(diff(CHANGE, COSMETIC), detail=Detail.PATTERNS)
     assert out.splitlines()[-2:] == [
@@ -115,7 +115,7 @@ def test_patterns_alone() -> None:
     ]
 
 
-def test_many_patterns() -> None:
+def test_many_patterns_are_counted() -> None:
     """The gravest with their lines, then a line each, then their number."""
     many = diff(*[CHANGE] * 30)
     out = texts(many)
@@ -147,7 +147,7 @@ def test_facts_that_gate_are_shown() -> None:
     )
 
 
-def test_the_same_work() -> None:
+def test_irs_that_do_the_same_work_are_named_so() -> None:
     """On the level `neutral` that is equal, and what is grave is shown all the same."""
     found = diff(CHANGE, COSMETIC, neutral_equal=True)
     assert "hlo  same work, grouped or written otherwise\n" in texts(found)
@@ -157,7 +157,7 @@ def test_the_same_work() -> None:
     assert "dimensions of reduce" in out
 
 
-def test_two_jobs() -> None:
+def test_two_jobs_are_compared_in_full() -> None:
     """How they ended, each IR, and why one could not be compared."""
     job = jobs(
         "f/a", hlo(diff()), IrComparison(ir="jaxpr", problem="only the first has one"), said="x"
@@ -167,7 +167,7 @@ def test_two_jobs() -> None:
     )
 
 
-def test_many_jobs() -> None:
+def test_many_jobs_are_grouped_by_change() -> None:
     """The same set of changes is shown once; what is equal is counted."""
     same = [jobs(f"f/{n}", hlo(diff(CHANGE))) for n in range(5)]
     rest = [
@@ -182,14 +182,14 @@ def test_many_jobs() -> None:
     assert out.count("dimensions of reduce") == 1
 
 
-def test_jobs_of_several_cells_are_told_with_them() -> None:
+def test_jobs_of_several_cells_are_named_with_their_cells() -> None:
     """A case alone says not which."""
     every = [jobs("f/a", hlo(diff(CHANGE)), cell=cell) for cell in ("c", "d")]
     out = printed(lambda r: r.print_jobs(("A", "B"), every, group_by_changes(every, IrLevel.EXACT)))
     assert "\n  f/a on c\n  f/a on d\n" in out
 
 
-def test_jobs_of_one_side() -> None:
+def test_jobs_of_only_one_side_are_listed() -> None:
     """A few of them, and how many more."""
     assert printed(
         lambda report: report.print_unmatched("A", [f"f/{n} on c" for n in range(4)])

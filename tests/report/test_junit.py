@@ -108,7 +108,9 @@ def test_a_suite_is_a_cell_and_a_test_a_job(tmp_path: Path) -> None:
         (Verdict.EXCLUDED, Skipped),
     ],
 )
-def test_what_verdicts_are(tmp_path: Path, verdict: Verdict, kind: type | None) -> None:
+def test_verdicts_become_failures_errors_and_skips(
+    tmp_path: Path, verdict: Verdict, kind: type | None
+) -> None:
     """Failures, errors, skipped; with the reasons, where the case is, and what repeats it."""
     test = only(ended(tmp_path, verdict, "out is 1, golden 2", "look there"))
     if kind is None:
@@ -123,14 +125,14 @@ def test_what_verdicts_are(tmp_path: Path, verdict: Verdict, kind: type | None) 
     assert end.text.splitlines() == said
 
 
-def test_what_is_new_without_a_reference_is_a_failure(tmp_path: Path) -> None:
+def test_a_new_job_without_a_reference_is_a_failure(tmp_path: Path) -> None:
     """Nothing vouches for it."""
     (end,) = only(ended(tmp_path, Verdict.NEW, conformance=Conformance.UNKNOWN)).result
     assert isinstance(end, Failure)
     assert (end.type, end.message) == ("new", "new")
 
 
-def test_what_did_not_run_is_told(tmp_path: Path) -> None:
+def test_jobs_that_did_not_run_are_errors(tmp_path: Path) -> None:
     """An error where it should have; skipped where it was left out; runs that are broken."""
     left_out = (
         Exclusion(case="f/b", cell=CELL, reason="why"),
@@ -151,7 +153,7 @@ def test_what_did_not_run_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_the_first_job_of_a_cause_tells_all(tmp_path: Path) -> None:
+def test_only_the_first_job_of_a_root_cause_has_its_output(tmp_path: Path) -> None:
     """Its error and the end of what it printed; the others the reason alone."""
     error = ErrorInfo(type="TypeError", message="no\nnot at all", where="t.py:9")
     made = Directory(tmp_path / "r")
@@ -175,7 +177,7 @@ def test_the_first_job_of_a_cause_tells_all(tmp_path: Path) -> None:
     assert other.system_out is None
 
 
-def test_what_was_printed_may_be_lost(tmp_path: Path) -> None:
+def test_a_lost_output_does_not_fail_the_report(tmp_path: Path) -> None:
     """Then that is what is told."""
     report = ended(tmp_path, Verdict.CRASHED, artifacts={"stderr": "0" * 32})
     assert "0" * 32 in only(report).system_err
@@ -185,7 +187,7 @@ HOSTILE = st.text(st.characters(codec=None), max_size=60)
 
 
 @given(st.lists(HOSTILE, min_size=4, max_size=4))
-def test_whatever_text_is_valid(texts: list[str]) -> None:
+def test_any_text_is_valid_xml(texts: list[str]) -> None:
     """Also nulls, lone surrogates, markup and the end of a CDATA section."""
     case, cell, reason, message = texts
     record = Record(

@@ -57,7 +57,7 @@ def job(made: Directory, cell: str, verdict: Verdict, *reasons: str, **more: Any
     return made.job("f/a", cell, verdict=verdict, reasons=reasons, **more)
 
 
-def test_nothing_unexpected_is_said_first(tmp_path: Path) -> None:
+def test_the_title_reports_nothing_unexpected(tmp_path: Path) -> None:
     """Then what was run."""
     made = Directory(tmp_path / "r").job("f/a", OLD, f32(1)).job("f/b", OLD, f32(1))
     text = render_markdown(made.report())
@@ -90,7 +90,7 @@ def test_root_causes_come_first_the_largest_first(tmp_path: Path) -> None:
     assert text.index("**regressed**") < text.index("**changed**")
 
 
-def test_what_was_found_out_stands_with_its_root_cause(tmp_path: Path) -> None:
+def test_evidence_is_shown_with_its_root_cause(tmp_path: Path) -> None:
     """Since when, by what, and the file that shows it; text from elsewhere is code."""
     report = job(Directory(tmp_path / "r"), NEW, Verdict.REGRESSED, "out is 1").report()
     (cause,) = find_root_causes(report.records)
@@ -115,7 +115,7 @@ reproduction: uv run repro/x.py
     )
 
 
-def test_what_says_nothing_about_jax_is_counted(tmp_path: Path) -> None:
+def test_jobs_that_say_nothing_about_jax_are_counted(tmp_path: Path) -> None:
     """Faults of the host, jobs that never ended, runs that cannot be read."""
     made = job(Directory(tmp_path / "r"), OLD, Verdict.INFRA, "no disk", outcome=Outcome.INFRA)
     run = made.loaded(plan=(("f/a", OLD), ("f/a", NEW), ("f/b", NEW)))
@@ -152,7 +152,7 @@ def test_changes_between_releases_are_grouped(tmp_path: Path) -> None:
     ]
 
 
-def test_irs_that_warn_are_told(tmp_path: Path) -> None:
+def test_irs_that_warn_are_listed(tmp_path: Path) -> None:
     """How they differ from their goldens; what only informs is not."""
     kept = IrRecord(status=IrStatus.CHANGED, changes=("semantic: `add`", "semantic: b x2"))
     made = job(Directory(tmp_path / "r"), OLD, Verdict.MATCH, ir={"stablehlo": kept, "hlo": kept})
@@ -196,7 +196,7 @@ def test_exclusions_are_folded_away(tmp_path: Path) -> None:
     ]
 
 
-def test_hostile_text_is_text(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     """In every place that a text from elsewhere has."""
     made = Directory(tmp_path / "r")
     error = (HOSTILE, HOSTILE)
@@ -237,7 +237,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [4_000, 10_000, 60_000])
-def test_what_does_not_fit_is_counted(tmp_path: Path, most: int) -> None:
+def test_entries_that_do_not_fit_are_counted(tmp_path: Path, most: int) -> None:
     """Whole entries; never more characters than asked for; code stays whole."""
     made = Directory(tmp_path / "r")
     for number in range(300):

@@ -66,7 +66,7 @@ SECTIONS = [
 
 
 @pytest.mark.parametrize("most", [600, 900, 2_000, 4_000, 5_000])
-def test_a_text_has_at_most_so_many_characters(most: int) -> None:
+def test_sections_fit_into_the_given_characters(most: int) -> None:
     """Entries are told as a whole, and what is left out is counted."""
     text = fit_sections("# Head", SECTIONS, most)
     assert len(text) <= most
@@ -80,7 +80,7 @@ def test_a_text_has_at_most_so_many_characters(most: int) -> None:
     assert text.endswith("\n\nend\n")
 
 
-def test_what_fits_is_whole() -> None:
+def test_sections_that_fit_are_whole() -> None:
     """Nothing is said of what is left out."""
     text = fit_sections("# Head", SECTIONS, 10_000)
     assert "left out" not in text
@@ -88,7 +88,7 @@ def test_what_fits_is_whole() -> None:
     assert (text.count("x" * 90), text.count("y" * 40)) == (40, 9)
 
 
-def test_what_one_section_leaves_is_for_the_next() -> None:
+def test_room_that_a_section_leaves_is_for_the_next() -> None:
     """A share is no claim."""
     small = Section(head="## One", entries=[entry("x")], noun="ones", share=0.9)
     large = Section(head="## Two", entries=[entry("y" * 9)] * 100, noun="twos")

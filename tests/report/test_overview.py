@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_story_counts_what_is_unexpected(tmp_path: Path) -> None:
+def test_an_overview_counts_unexpected_jobs(tmp_path: Path) -> None:
     """By verdict, the worst first; what says nothing of JAX apart."""
     story = make_overview(full_report(tmp_path))
     assert dict(story.unexpected) == {"crashed": 1, "regressed": 2}
@@ -42,13 +42,13 @@ def test_releases_are_ordered_as_versions(tmp_path: Path) -> None:
     assert make_overview(run.report()).releases == ("0.9.0", "0.10.0", "0.11.0")
 
 
-def test_story_of_a_run_that_did_not_end(tmp_path: Path) -> None:
+def test_a_run_that_did_not_end_has_the_time_of_its_beginning(tmp_path: Path) -> None:
     """It is told from when it began."""
     report = Directory(tmp_path).job("f/a", "jax0.9.0-py311-cpu8").report(finished="")
     assert make_overview(report).ended == "2026-05-01T10:00:00+00:00"
 
 
-def test_problems_are_told_in_a_line_each(tmp_path: Path) -> None:
+def test_each_problem_is_one_line(tmp_path: Path) -> None:
     """However long, and whatever is in them."""
     runs = full_report(tmp_path).runs
     (told,) = make_overview(Report(runs, ("bad\n\x1b[31m" + "x" * 9000,))).problems
@@ -56,7 +56,7 @@ def test_problems_are_told_in_a_line_each(tmp_path: Path) -> None:
     assert "\x1b" not in told
 
 
-def test_what_is_searched_for(tmp_path: Path) -> None:
+def test_search_entries_are_families_releases_cases_and_runs(tmp_path: Path) -> None:
     """Families, releases from the newest, cases with their first line, runs."""
     report = full_report(tmp_path)
     found = list(list_entries(report, make_overview(report)))
@@ -69,12 +69,12 @@ def test_what_is_searched_for(tmp_path: Path) -> None:
     assert found[-1][3] == "runs/night-1.html"
 
 
-def test_a_choice_is_escaped() -> None:
+def test_filters_of_an_address_are_escaped() -> None:
     """A name with signs that stand for others in an address."""
     assert filter_address(family="a&b=c #d") == "index.html#family=a%26b%3Dc+%23d"
 
 
-def test_what_an_upgrade_sees_first_is_not_unexpected(tmp_path: Path) -> None:
+def test_first_seen_jobs_of_an_upgrade_are_not_unexpected(tmp_path: Path) -> None:
     """A value without golden and reference is what it compares; a wrong one stays unexpected."""
     new = {"verdict": Verdict.NEW, "conformance": Conformance.UNKNOWN}
     wrong = {"verdict": Verdict.NEW, "conformance": Conformance.DEVIATES}
@@ -109,7 +109,7 @@ def test_the_same_change_on_several_tracks_is_one(tmp_path: Path) -> None:
     ]
 
 
-def test_the_gravest_come_first_then_the_most_frequent(tmp_path: Path) -> None:
+def test_changes_are_sorted_by_severity_then_frequency(tmp_path: Path) -> None:
     """A change of an IR alone is none."""
     made = Directory(tmp_path / "r")
     made.job("f/a", OLD, error=("E", "no")).job("f/a", MIDDLE).job("f/a", NEW, error=("E", "no"))

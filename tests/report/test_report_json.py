@@ -88,7 +88,7 @@ def test_names_that_are_not_unicode_are_written(tmp_path: Path) -> None:
         (Verdict.EXCLUDED, False, (), ExitCode.NOTHING),
     ],
 )
-def test_what_is_missing_is_no_success(
+def test_unreadable_runs_and_missing_jobs_are_no_success(
     tmp_path: Path, verdict: Verdict, missing: bool, problems: tuple[str, ...], code: ExitCode
 ) -> None:
     """A killed run, or one that cannot be read, says nothing of what it lacks."""

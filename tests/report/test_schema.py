@@ -48,7 +48,7 @@ def test_the_published_schemas_are_current() -> None:
 
 
 @pytest.mark.parametrize("name", schemas())
-def test_a_schema_is_one(name: str) -> None:
+def test_a_schema_is_valid_and_describes_its_fields(name: str) -> None:
     """Of the dialect that it says; every field says what it holds."""
     found = json.loads((PUBLISHED / name).read_text())
     Draft202012Validator.check_schema(found)
@@ -57,7 +57,7 @@ def test_a_schema_is_one(name: str) -> None:
             assert said.get("description") or part["title"] == "Exclusion", field
 
 
-def test_what_is_written_is_as_the_schemas_say(report: Report) -> None:
+def test_written_data_match_the_schemas(report: Report) -> None:
     """Of a report, and of each line."""
     data = plain(make_report_json(report))
     assert data["transitions"]
@@ -67,7 +67,7 @@ def test_what_is_written_is_as_the_schemas_say(report: Report) -> None:
         validator("line.schema.json").validate(json.loads(line))
 
 
-def test_a_field_that_is_missing_is_told(report: Report) -> None:
+def test_a_missing_field_is_an_error(report: Report) -> None:
     """All of them are required."""
     data = plain(make_report_json(report))
     del data["results"][0]["verdict"]

@@ -36,7 +36,7 @@ def since(**kinds: object) -> Since:
     return Since(run="run-1", started="2026-05-01T03:00:00+00:00", **kinds)  # type: ignore[arg-type]
 
 
-def test_everything_is_told() -> None:
+def test_every_kind_of_change_is_listed() -> None:
     """What is new first, without an age; what is alike in many places once."""
     packages = [
         PackageChange(place=place, package="jax", before="1", after="2")
@@ -66,7 +66,7 @@ def test_everything_is_told() -> None:
     ]
 
 
-def test_that_nothing_changed_is_a_line() -> None:
+def test_no_change_is_one_line() -> None:
     """Also where there is something that was there before; of much of that not all is told."""
     assert list(render_since(since())) == ["since run-1 of 2026-05-01: nothing changed"]
     many = since(still=tuple(cause(f"f/{number}") for number in range(30)))
@@ -77,7 +77,7 @@ def test_that_nothing_changed_is_a_line() -> None:
     assert len(list(render_since(new, most=2))) == 31
 
 
-def test_it_comes_first(tmp_path: Path) -> None:
+def test_changes_come_first_in_the_terminal_and_markdown(tmp_path: Path) -> None:
     """Where it is looked for; nothing in it acts."""
     run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1)).loaded()
     report = Report((run,), since=since(new=(cause("f/new", NASTY),)))
@@ -101,7 +101,7 @@ def test_the_cases_of_a_root_cause_are_named() -> None:
     assert line == "  new: regressed f/0, f/1, f/2 and 2 more on p: no"
 
 
-def test_that_there_is_no_night_to_compare_with_is_a_line(tmp_path: Path) -> None:
+def test_a_missing_earlier_run_is_one_line(tmp_path: Path) -> None:
     """In a terminal and in Markdown; nobody asked where there is no reason."""
     run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1))
     report = run.report(not_compared="no earlier run of matrix smoke was found")

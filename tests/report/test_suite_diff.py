@@ -9,7 +9,7 @@ from tests.engine.test_suite_changes import record
 NAMES = ("old", "new")
 
 
-def test_every_kind_is_told_with_its_cause() -> None:
+def test_every_kind_of_change_is_listed_with_its_cause() -> None:
     """The count of each, then each cause with its tests; what is the same is counted only."""
     changes = [
         compare_tests("a", record("passes", "a"), record("fails", "a", reasons=("raised it",))),
@@ -35,7 +35,7 @@ def test_every_kind_is_told_with_its_cause() -> None:
     assert make_diff_json(changes[3:], NAMES)["equal"] is True
 
 
-def test_nothing_acts_and_nothing_is_endless() -> None:
+def test_hostile_and_long_texts_are_sanitized_and_cut() -> None:
     """Names and messages are anybody's; there may be very many."""
     odd = "t[\x1b[2J\u202e]"
     changes = [
@@ -49,7 +49,7 @@ def test_nothing_acts_and_nothing_is_endless() -> None:
     assert "t4999" in "\n".join(render_suite_diff(changes, NAMES, every=True))
 
 
-def test_slower_tests_are_a_figure() -> None:
+def test_slower_tests_are_listed_without_counting_as_changes() -> None:
     """Those that lost most first, a few; the total of all that pass on both sides."""
     pairs = [(str(n), (0.5, 2.0 + n)) for n in range(SLOWEST + 2)]
     changes = [

@@ -68,14 +68,14 @@ def test_counts_by_cell() -> None:
     assert f"skipped: tests/test_a.py::test_9 on {CELL}: no need" in told
 
 
-def test_known_failures_are_told_apart() -> None:
+def test_known_failures_and_xfails_have_different_words() -> None:
     """Those that a test declares itself, and those that are declared of it."""
     known = replace(failed(1), verdict=Verdict.KNOWN)
     marked = replace(known, case="tests/test_a.py::test_2", artifacts={"xfail": "0" * 8})
     assert f"{CELL}  1 xfailed, 1 known failures" in lines(known, marked)
 
 
-def test_warnings() -> None:
+def test_warnings_are_listed_with_tests_and_cells() -> None:
     """The first of them, each shown once."""
     warning = RunWarning(
         category="FutureWarning", message="x will go", where=("a.py",), tests=("t::a", "t::b"),
@@ -100,7 +100,7 @@ def test_failures_by_cause() -> None:
     assert "test_4" in lines(*(failed(number) for number in range(5)), every=True)
 
 
-def test_what_is_left_out() -> None:
+def test_skips_and_exclusions_are_listed() -> None:
     """Cells, with the reason; nothing acts on a terminal."""
     left_out = Exclusion(case="", cell="jax0.5.3-py311-cpu8", reason="does not go with mine")
     told = lines(failed(1, "raised \x1b[31m"), exclusions=(left_out,))
@@ -143,7 +143,7 @@ def found(folder: Path, warnings: dict[tuple[str, str], list[Any]]) -> tuple[Run
     return collect_warnings(report.jobs.values(), report.cells)
 
 
-def test_one_however_many_give_it(tmp_path: Path) -> None:
+def test_equal_warnings_are_one(tmp_path: Path) -> None:
     """Numbers, addresses and places make no other warning."""
     (one,) = found(
         tmp_path,
@@ -159,7 +159,7 @@ def test_one_however_many_give_it(tmp_path: Path) -> None:
     assert (one.new_in, one.gone_in) == ((), ("0.7.0",))
 
 
-def test_what_came_with_the_newest_release_is_first(tmp_path: Path) -> None:
+def test_warnings_new_in_the_newest_release_come_first(tmp_path: Path) -> None:
     """What is no longer given is last; a first release has nothing to be new against."""
     every = {("a/one", release): [said("often", category="UserWarning")] for release in RELEASES}
     every |= {("a/two", release): [said("always")] for release in RELEASES}
@@ -176,7 +176,7 @@ def test_what_came_with_the_newest_release_is_first(tmp_path: Path) -> None:
     assert list(render_warnings((), 3)) == []
 
 
-def test_what_collecting_warns_of(tmp_path: Path) -> None:
+def test_warnings_of_collection_have_no_test(tmp_path: Path) -> None:
     """It is told with what tests do, and of no test; what is none is passed over."""
     old, new = cells_of(RELEASES[:2])
     identities = {old: {"warnings": [{"no": 1}, 3]}, new: {"warnings": [said("jax.x is gone")]}}
@@ -189,7 +189,7 @@ def test_what_collecting_warns_of(tmp_path: Path) -> None:
     assert "    as tests are collected, in 1 of 3 cells" in list(render_warnings([one], 3))
 
 
-def test_what_cannot_be_read_warns_of_nothing(tmp_path: Path) -> None:
+def test_unreadable_warnings_are_none(tmp_path: Path) -> None:
     """An artifact that is no list of warnings costs no report."""
     assert found(tmp_path, {("a/one", "0.5.3"): {"no": "list"}}) == ()  # type: ignore[dict-item]
 
@@ -203,6 +203,6 @@ def test_what_cannot_be_read_warns_of_nothing(tmp_path: Path) -> None:
         ("<string>:1", "<string>"),
     ],
 )
-def test_files(where: str, file: str) -> None:
+def test_files_are_shortened_to_their_package(where: str, file: str) -> None:
     """As they are called wherever they lie."""
     assert shorten_file(where) == file

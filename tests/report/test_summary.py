@@ -86,7 +86,7 @@ def test_irs_that_changed_alike_are_one_group() -> None:
     assert "6 of 6 IRs understood; hlo 2 changed; stablehlo 2 changed" in text
 
 
-def test_a_change_on_every_platform_is_told_once() -> None:
+def test_a_cross_lowered_change_like_the_own_is_left_out() -> None:
     """That of the cell's own StableHLO; another one on another platform is told too."""
     made = plan("0.5.3", "0.6.0")
     case = made.jobs[0].case.id
@@ -183,7 +183,7 @@ NEAR = "took 9.1 s, near its timeout of 10 s"
 CELL = "jax0.5.3-py311-cpu8"
 
 
-def test_the_longest_are_told_first_and_the_others_counted(tmp_path: Path) -> None:
+def test_notes_of_the_longest_jobs_come_first(tmp_path: Path) -> None:
     """A run with five jobs near their timeouts."""
     run = Directory(tmp_path)
     for number in range(5):
@@ -209,7 +209,7 @@ def test_notes_are_warnings_and_no_more(tmp_path: Path) -> None:
     assert f"- `f/slow on {CELL} {NEAR}`" in text
 
 
-def test_nothing_is_told_of_nothing(tmp_path: Path) -> None:
+def test_nothing_is_printed_without_exclusions(tmp_path: Path) -> None:
     """No section without a note."""
     run = Directory(tmp_path)
     run.job("f/quick", CELL, f32(1))
@@ -241,7 +241,7 @@ def test_the_reason_that_leaves_out_the_most_comes_first() -> None:
     assert one.cases == ("every case",)
 
 
-def test_what_is_said_of_a_cell_makes_no_other_reason() -> None:
+def test_the_name_of_a_cell_makes_no_other_reason() -> None:
     """The same need of cells that have different things."""
     reasons = ("requires flax>=1, the cell has 0.9", "requires flax>=1, the cell has 0.10")
     left_out = [Exclusion(case="f/a", cell=f"c{n}", reason=r) for n, r in enumerate(reasons)]

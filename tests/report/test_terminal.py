@@ -55,7 +55,7 @@ def test_it_fits_into_80_columns(tmp_path: Path, releases: int) -> None:
     assert max(map(len, table.splitlines())) <= 80
 
 
-def test_what_does_not_fit_as_a_table_is_a_timeline(tmp_path: Path) -> None:
+def test_a_table_that_does_not_fit_is_a_timeline(tmp_path: Path) -> None:
     """No name and no number is cut short."""
     run = Directory(tmp_path)
     for flag in ("jax_use_shardy_partitioner=false", "jax_threefry_partitionable=false"):
@@ -81,7 +81,7 @@ def test_no_color_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert set(plain) <= {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m"}
 
 
-def test_nothing_in_it_acts_on_the_terminal(tmp_path: Path) -> None:
+def test_control_codes_do_not_reach_the_terminal(tmp_path: Path) -> None:
     """A reason with control codes, marks that reorder, and megabytes."""
     text = printed(made(tmp_path, 2, NASTY + "x" * 10_000_000), tmp_path)
     assert not set(text) & {"\x1b", "\x07", "\x00", "\u202e"}
@@ -89,7 +89,7 @@ def test_nothing_in_it_acts_on_the_terminal(tmp_path: Path) -> None:
     assert len(text) < 20_000
 
 
-def test_what_did_not_run_is_counted(tmp_path: Path) -> None:
+def test_jobs_that_did_not_run_are_counted(tmp_path: Path) -> None:
     """A run that was killed is not whole."""
     run = Directory(tmp_path).job("f/a", "jax0.5.0-py311-cpu8", f32(1))
     report = run.report(plan=(("f/a", "jax0.5.0-py311-cpu8"), ("f/b", "jax0.5.0-py311-cpu8")))
@@ -122,7 +122,7 @@ def test_ir_warnings_are_folded(tmp_path: Path) -> None:
     assert printed(report, tmp_path, verbose=True).count("is not its golden") == 9
 
 
-def test_why_the_run_failed_and_what_must_be_known_of_a_cell(tmp_path: Path) -> None:
+def test_the_exit_reason_and_notes_of_cells_are_printed(tmp_path: Path) -> None:
     """At the end, where one looks for it."""
     run = Directory(tmp_path).job("f/a", "jax0.5.0-py311-cpu8", f32(1))
     cell = RunCell(id="path-python", note="2 files of jax are not as installed")

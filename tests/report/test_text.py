@@ -32,7 +32,7 @@ from conformance.report.text import (
         ("tab\tand\nlines stay, and so do ü 漢 🙂", "tab\tand\nlines stay, and so do ü 漢 🙂"),
     ],
 )
-def test_what_acts_is_shown_as_a_picture(given_: str, shown: str) -> None:
+def test_control_codes_become_pictures(given_: str, shown: str) -> None:
     """Control codes, marks that reorder or hide, lone surrogates; plain text is left alone."""
     assert sanitize(given_) == shown
 
@@ -49,7 +49,7 @@ def test_one_line_has_no_line_ends() -> None:
 
 
 @given(st.text(st.characters()))
-def test_nothing_that_acts_is_left(text: str) -> None:
+def test_sanitized_text_has_no_control_codes(text: str) -> None:
     """Whatever the text, what is shown can be encoded and holds no control code but two."""
     shown = sanitize(text)
     shown.encode()
@@ -57,7 +57,7 @@ def test_nothing_that_acts_is_left(text: str) -> None:
 
 
 @given(st.text())
-def test_what_is_shown_is_shown_the_same_again(text: str) -> None:
+def test_sanitizing_twice_changes_nothing(text: str) -> None:
     """A text that was made fit stays as it is."""
     assert sanitize(sanitize(text)) == sanitize(text)
 
@@ -68,7 +68,7 @@ def test_times_are_utc() -> None:
     assert parse_time("") is parse_time("0001-01-01T00:00:00+14:00") is None
 
 
-def test_a_moment_is_told_to_the_minute() -> None:
+def test_a_moment_is_shown_to_the_minute() -> None:
     """In UTC; what is no time stays as it is, made fit to be shown."""
     assert format_moment("2026-05-01T02:30:59+02:00") == "2026-05-01 00:30 UTC"
     assert format_moment("2026-05-01T02:30:59") == "2026-05-01 02:30 UTC"
@@ -88,7 +88,7 @@ def test_a_moment_is_told_to_the_minute() -> None:
         ("", ""),
     ],
 )
-def test_where_a_thread_is(source: str, address: str) -> None:
+def test_a_thread_has_its_upstream_address(source: str, address: str) -> None:
     """What is no thread and no address is not made a link."""
     assert find_thread_url(source) == address
 
@@ -104,7 +104,7 @@ def test_where_a_thread_is(source: str, address: str) -> None:
         ),
     ],
 )
-def test_what_runs_it_again(about: RunCase, said: str) -> None:
+def test_the_rerun_command_of_a_case_and_of_a_test(about: RunCase, said: str) -> None:
     """A test is told as its suite names it, with what it needs, arguments of pytest's own last."""
     assert make_rerun_command("f/a[x]", about, "one", "two", "one") == said
 

@@ -42,7 +42,7 @@ def shown(folder: Path, *frames: TracebackFrame) -> list[str]:
     return [f"... {p.label}" if isinstance(p, Fold) else p.line for p in parts]
 
 
-def test_the_whole_of_it(tmp_path: Path) -> None:
+def test_a_traceback_with_own_and_library_frames(tmp_path: Path) -> None:
     """Files as seen from the project; the library's frame that raised; then the cause."""
     assert tuple(render_traceback(told(tmp_path, FRAMES))) == LINES
 
@@ -98,7 +98,7 @@ def writable(text: str) -> str:
     st.text(max_size=40), st.text(max_size=40), st.text(max_size=40),
     st.lists(st.text(max_size=40), max_size=2),
 )  # fmt: skip
-def test_nothing_in_it_acts(
+def test_a_hostile_traceback_is_sanitized(
     tmp_path_factory: pytest.TempPathFactory, name: str, text: str, message: str, notes: list[str]
 ) -> None:
     """Neither a control code nor a mark that reorders, and each frame has its own lines."""
@@ -134,7 +134,7 @@ def test_a_long_text_is_cut_at_its_beginning(tmp_path: Path) -> None:
     assert (lines[1], lines[-1], len(lines)) == ("  ... 77 more lines ...", "  the end", 26)
 
 
-def test_jobs_without_one(tmp_path: Path) -> None:
+def test_jobs_without_a_traceback(tmp_path: Path) -> None:
     """One that was killed; an artifact of the case's own; an error without frames; a lost blob."""
     assert render_traceback(told(tmp_path / "a", {})) == []
     assert render_traceback(told(tmp_path / "b", {"frames": "1 2 3"})) == []
@@ -146,7 +146,7 @@ def test_jobs_without_one(tmp_path: Path) -> None:
     assert render_traceback(lost) == []
 
 
-def test_of_several_processes_the_first_speaks(tmp_path: Path) -> None:
+def test_of_several_processes_the_first_traceback_is_shown(tmp_path: Path) -> None:
     """Where they do not agree, each has its own."""
     other = encode_traceback((RaisedException(type="Other"),)).decode()
     made = told(tmp_path, {"frames.rank1": other, "frames.rank0": FRAMES["frames"]})

@@ -17,13 +17,13 @@ def names(*ids: str) -> dict[str, list[str]]:
     }
 
 
-def test_releases_stand_in_order_of_their_versions() -> None:
+def test_releases_are_in_the_order_of_their_versions() -> None:
     """0.10 comes after 0.9, whatever order the cells come in."""
     ids = [f"jax{release}-py311-cpu8" for release in ("0.10.2", "0.9.2", "0.4.30")]
     assert names(*ids) == {"cpu8": ["0.4.30", "0.9.2", "0.10.2"]}
 
 
-def test_a_python_that_follows_the_release_sets_nothing_apart() -> None:
+def test_a_python_that_follows_from_the_release_makes_no_track() -> None:
     """Releases from 0.11 need Python 3.12; theirs is the same track."""
     assert names("jax0.10.2-py311-cpu8", "jax0.11.2-py312-cpu8") == {"cpu8": ["0.10.2", "0.11.2"]}
 

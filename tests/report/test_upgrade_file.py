@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_an_encoded_upgrade_decodes_to_itself(tmp_path: Path) -> None:
     """Groups name the changes that made their cases what they are."""
     tried = (
         Tried(tmp_path)
@@ -67,7 +67,9 @@ def edited(tmp_path: Path, **more: Any) -> bytes:
         ({"groups": [{"kind": "bent", "transitions": [0]}]}, "invalid enum value 'bent'"),
     ],
 )
-def test_what_is_no_upgrade(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+def test_json_that_is_no_upgrade_is_refused(
+    tmp_path: Path, more: dict[str, Any], said: str
+) -> None:
     """One sentence, with the file and what to do."""
     with pytest.raises(CorruptUpgradeError, match="again to write it") as refused:
         decode_upgrade(edited(tmp_path, **more), "u.json")
@@ -75,12 +77,12 @@ def test_what_is_no_upgrade(tmp_path: Path, more: dict[str, Any], said: str) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
-def test_what_is_no_json(content: bytes) -> None:
+def test_content_that_is_no_json_is_refused(content: bytes) -> None:
     """The same."""
     with pytest.raises(CorruptUpgradeError, match="expected the JSON of an upgrade"):
         decode_upgrade(content, "u.json")
 
 
-def test_what_a_later_version_adds_is_no_error(tmp_path: Path) -> None:
+def test_unknown_fields_are_ignored(tmp_path: Path) -> None:
     """It is passed over."""
     assert decode_upgrade(edited(tmp_path, more=1), "u.json").to == "0.6.2"

@@ -43,7 +43,7 @@ def lines(upgraded: UpgradeResult) -> list[str]:
     return [line.strip() for line in render_upgrade(upgraded)]
 
 
-def test_one_change_of_each_cause_is_asked_about(tmp_path: Path) -> None:
+def test_one_change_of_each_group_is_searched(tmp_path: Path) -> None:
     """Where another package than jax's own moved, and the upgrade does what is asked about."""
     upgraded = told(*(compared(tmp_path, name, *LATER) for name in ("f/b", "f/c")))
     assert [one.case.id for one, _ in find_unclear(upgraded, {Effect.BROKEN})] == ["f/b"]
@@ -55,7 +55,7 @@ def test_one_change_of_each_cause_is_asked_about(tmp_path: Path) -> None:
     assert "| jax or numpy |" in render_upgrade_markdown(upgraded)
 
 
-def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> None:
+def test_culprits_hold_for_their_whole_group(tmp_path: Path) -> None:
     """In words, tables and data; what only jax can have done stays as it is."""
     upgraded = searched(tmp_path, guilty=((NUMPY,),))
     first, second, third, _ = upgraded.compared
@@ -87,7 +87,7 @@ def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> Non
         (((NUMPY,), (FLAX,)), "numpy or flax"),
     ],
 )
-def test_what_a_culprit_is_called(
+def test_the_culprit_names_packages_and_their_alternatives(
     tmp_path: Path, guilty: tuple[tuple[PackageMove, ...], ...], called: str
 ) -> None:
     """Jax is what is released with it; each of several sets is enough."""
@@ -97,7 +97,7 @@ def test_what_a_culprit_is_called(
     assert (as_well in lines(upgraded)) == (len(guilty) > 1)
 
 
-def test_what_could_not_be_told(tmp_path: Path) -> None:
+def test_a_search_without_a_culprit_gives_its_reason(tmp_path: Path) -> None:
     """It says why, and the command that says more."""
     upgraded = searched(tmp_path, doubts="no Python goes with both")
     assert UpgradeCaseStep(upgraded.compared[1], upgraded.compared[1].steps[0]).culprit == ""
@@ -109,7 +109,7 @@ def test_what_could_not_be_told(tmp_path: Path) -> None:
     assert f"not separated: without flax; {COMMAND}" in lines(apart)
 
 
-def test_what_may_import_anything(tmp_path: Path) -> None:
+def test_tests_and_overlays_have_any_package_as_a_suspect(tmp_path: Path) -> None:
     """A package of the user's own, or a test, does not say what it imports."""
     one = compared(tmp_path, "f/a", *LATER)
     cells = tuple(replace(planned, overlay="folder") for planned in AXIS.cells)

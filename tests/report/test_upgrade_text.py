@@ -50,7 +50,7 @@ def test_nothing_breaks(tmp_path: Path) -> None:
     assert not upgraded.breaks
 
 
-def test_what_never_worked_does_not_read_as_success(tmp_path: Path) -> None:
+def test_cases_that_fail_at_both_ends_do_not_read_as_success(tmp_path: Path) -> None:
     """A missing package makes every case fail at both ends, and the headline must show that."""
     fails = compared(tmp_path, "f/a", RAISED, RAISED, RAISED, RAISED)
     works = compared(tmp_path, "f/b", OK, OK, OK, OK)
@@ -83,7 +83,7 @@ def test_a_break_between_the_ends_is_in_the_headline(tmp_path: Path) -> None:
     assert not upgraded.breaks
 
 
-def test_the_headline_says_what_was_not_tried(tmp_path: Path) -> None:
+def test_the_summary_counts_untried_cases(tmp_path: Path) -> None:
     """A case of both ends alone may break between them."""
     upgraded = Tried(tmp_path).case("f/a", OK, None, None, OK).upgraded()
     assert summarize_upgrade(upgraded) == (
@@ -93,7 +93,7 @@ def test_the_headline_says_what_was_not_tried(tmp_path: Path) -> None:
     assert [one.releases for one in file_of(upgraded).untried] == [2]
 
 
-def test_the_same_cause_is_told_once(tmp_path: Path) -> None:
+def test_equal_changes_are_one_group(tmp_path: Path) -> None:
     """By release and error; what else changed on the way stands beside it."""
     first = compared(tmp_path, "f/a", OK, RAISED, RAISED, RAISED)
     second = compared(tmp_path, "f/b", OK, RAISED, RAISED, RAISED)
@@ -141,7 +141,7 @@ def test_a_known_failure_of_a_suite(tmp_path: Path) -> None:
     assert upgraded.breaks
 
 
-def test_whose_fault_it_may_be(tmp_path: Path) -> None:
+def test_suspected_packages_are_named(tmp_path: Path) -> None:
     """A package that changed with jax is a suspect where the case imports it."""
     plain = compared(tmp_path, "f/a", OK, RAISED, RAISED, RAISED)
     assert UpgradeCaseStep(plain, plain.steps[0]).culprit == "jax"
@@ -157,7 +157,7 @@ def test_whose_fault_it_may_be(tmp_path: Path) -> None:
     }
 
 
-def test_what_could_not_be_said(tmp_path: Path) -> None:
+def test_flaky_and_uncompared_cases_are_listed(tmp_path: Path) -> None:
     """Why, how often, and what it took."""
     upgraded = told(
         compared(tmp_path, "f/a", OK, OK, OK, OK),
@@ -172,7 +172,7 @@ def test_what_could_not_be_said(tmp_path: Path) -> None:
     ]
 
 
-def test_what_fails_at_both_ends_is_not_passed_over(tmp_path: Path) -> None:
+def test_cases_that_fail_at_both_ends_are_listed(tmp_path: Path) -> None:
     """It is unchanged, and yet says nothing; unless it is declared."""
     one = compared(tmp_path, "f/a", RAISED, RAISED, RAISED, RAISED)
     declared = compared(
@@ -182,14 +182,14 @@ def test_what_fails_at_both_ends_is_not_passed_over(tmp_path: Path) -> None:
     assert lines[-2] == "fails at both ends alike: 1 case: ValueError: bad shape"
 
 
-def test_markdown_is_not_broken_by_what_it_tells(tmp_path: Path) -> None:
+def test_hostile_text_does_not_break_the_markdown(tmp_path: Path) -> None:
     """A stroke in a message does not divide the row."""
     text = render_upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
     assert "| 0.6.0 | `f/a` | `ok` | `ValueError: bad \\| shape` | jax |  |" in text
     assert text.startswith("# jax 0.5.3 to 0.6.2\n\nFrom jax 0.5.3")
 
 
-def test_what_breaks_has_a_traceback(tmp_path: Path) -> None:
+def test_broken_cases_have_a_traceback(tmp_path: Path) -> None:
     """Of the first release that breaks it, in the terminal and folded in Markdown."""
     upgraded = told(compared(tmp_path, "f/a", OK, OK, TRACED, TRACED), root="/home/me/project")
     lines = [*render_upgrade(upgraded)]
@@ -200,7 +200,7 @@ def test_what_breaks_has_a_traceback(tmp_path: Path) -> None:
     assert f"<summary>Traceback of f/a</summary>\n\n```text\n{text}\n```" in pasted
 
 
-def test_what_is_fixed_has_a_traceback_where_all_is_asked_for(tmp_path: Path) -> None:
+def test_fixed_cases_have_a_traceback_with_verbose(tmp_path: Path) -> None:
     """It no longer matters much."""
     upgraded = told(compared(tmp_path, "f/a", TRACED, OK, OK, OK))
     for every in (False, True):

@@ -67,7 +67,7 @@ def test_a_badge_says_how_much_conforms(
     assert (made.label, made.message, made.colour) == ("f", message, colour)
 
 
-def test_what_has_no_reference_at_all_says_so(tmp_path: Path) -> None:
+def test_jobs_without_a_reference_have_their_own_message(tmp_path: Path) -> None:
     """Neither good nor bad."""
     made = make_badge("f", records(tmp_path, **UNVOUCHED)[1:])
     assert (made.message, made.colour) == ("no reference", UNKNOWN)

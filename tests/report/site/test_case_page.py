@@ -48,7 +48,7 @@ def jobs(folder: Path, *fields: dict[str, Any]) -> Directory:
     return made
 
 
-def test_what_the_case_is(tmp_path: Path) -> None:
+def test_the_description_of_a_case(tmp_path: Path) -> None:
     """Docstring, source, where it stands and where it comes from."""
     told = RunCase(
         file="cases/f/t.py", line=7, doc="A story.\n\nAnd more.",
@@ -87,7 +87,7 @@ def test_a_regressed_case_opens_with_its_cause(tmp_path: Path) -> None:
     assert "../../causes.html#cause-1" in shown.links
 
 
-def test_a_case_that_an_older_run_does_not_tell_of(tmp_path: Path) -> None:
+def test_a_case_without_a_description_in_its_run(tmp_path: Path) -> None:
     """Its history is there all the same."""
     found = page(jobs(tmp_path, {"value": f32(1)}).report(cases={}), tmp_path)
     assert "cpu8" in found.ids
@@ -154,7 +154,7 @@ def test_facts_that_differ(tmp_path: Path) -> None:
     assert "results[0] type f32[4] f64[4]" in found.text
 
 
-def test_declared_deviations_and_what_was_not_run(tmp_path: Path) -> None:
+def test_declared_deviations_and_exclusions(tmp_path: Path) -> None:
     """Range, what is seen, why, upstream; and the reason of each exclusion."""
     deviation = Deviation(releases="<0.6", error="ValueError", match="no rule",
                           reason="no rule yet",
@@ -189,7 +189,7 @@ def test_a_case_that_only_records_says_why(tmp_path: Path) -> None:
     assert [b"This case only records: order is free." in page for page in pages] == [True, False]
 
 
-def test_nothing_in_a_page_acts(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     """Hostile names, docstrings, messages, reasons and code are text."""
     nasty = f"f/a[{NASTY}]"
     told = RunCase(doc=NASTY, code=f"x = '{NASTY}'", source=NASTY, file=NASTY, requires=(NASTY,),

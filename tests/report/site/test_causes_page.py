@@ -50,7 +50,7 @@ def test_the_largest_cause_comes_first(tmp_path: Path) -> None:
     assert "cases/f/a.html" in found.links
 
 
-def test_what_says_nothing_about_jax_is_counted_apart(tmp_path: Path) -> None:
+def test_host_faults_are_counted_separately(tmp_path: Path) -> None:
     """Infrastructure, and what was planned and never ended."""
     made = Directory(tmp_path).job(
         "f/a", CELLS[0], outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=("no network",)
@@ -82,7 +82,7 @@ def test_a_cause_of_very_many_jobs_is_cut(tmp_path: Path) -> None:
     assert found.unclosed == []
 
 
-def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
+def test_evidence_is_shown_with_its_cause(tmp_path: Path) -> None:
     """Since when, by what, what could not be found out; the file that shows it lies beside."""
     made = Directory(tmp_path)
     made.job("f/a", CELLS[1], error=("TypeError", "no <such> thing"), **REGRESSED)

@@ -30,7 +30,7 @@ def test_the_words_that_differ_are_marked() -> None:
     assert "".join(run.text for run in after) == "%b.2 = f32[4] multiply(%x, %y)"
 
 
-def test_a_line_without_counterpart_stands_alone() -> None:
+def test_a_line_without_a_counterpart_is_marked_as_a_whole() -> None:
     """What was added has nothing on the left."""
     ((before, after),) = excerpt((), ("%r = f32[4] all-reduce(%x)",)).rows
     assert before is None
@@ -44,14 +44,14 @@ def test_the_title_says_what_and_how_often() -> None:
     assert found.title == "all-gather added (collective) x3"
 
 
-def test_a_line_cannot_act() -> None:
+def test_hostile_lines_are_sanitized() -> None:
     """Control codes of an IR are shown."""
     ((_, after),) = excerpt((), ("%r = \x1b[31m add(%x)",)).rows
     assert after is not None
     assert "".join(run.text for run in after) == "%r = ␛[31m add(%x)"
 
 
-def test_files_are_told_from_the_project() -> None:
+def test_paths_are_relative_to_the_project() -> None:
     """Wherever it stood when the job was run."""
     assert excerpt((), (), where="entry, /ci/7/cases/f/x.py:3").where == "entry, cases/f/x.py:3"
     assert excerpt((), (), where="entry, /home/me/lib/y.py:3").where == "entry, lib/y.py:3"
@@ -77,7 +77,7 @@ def test_many_elements_share_columns() -> None:
     assert (plot.shape, plot.differing, plot.size) == ((100, 10), 2, 1000)
 
 
-def test_small_distances_are_seen_beside_large_ones() -> None:
+def test_small_distances_are_visible_next_to_large_ones() -> None:
     """Bars are logarithmic."""
     (plot,) = make_value_plots(value(np.zeros(2, np.int64)), value(np.array([1, 1_000_000])))
     small, large = plot.bars
@@ -112,6 +112,6 @@ def test_complex_numbers_and_narrow_types() -> None:
     ],
     ids=["equal", "one number", "shapes", "dtypes", "python", "paths"],
 )
-def test_no_plot_where_it_would_say_nothing(before: object, after: object) -> None:
+def test_leaves_that_cannot_be_compared_have_no_plot(before: object, after: object) -> None:
     """Equal leaves, single numbers, and leaves that cannot be set against each other."""
     assert make_value_plots(before, after) == ()  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def assert_valid(feed: etree._Element) -> None:
     assert len(set(texts(feed, "id"))) == len(entries)
 
 
-def test_an_entry_tells_when_something_opens_is_fixed_and_comes_back() -> None:
+def test_opened_fixed_and_reopened_regressions_have_entries() -> None:
     """The newest first, each at the time its run ended."""
     made = atom(nights(FINE, BAD, FINE, BAD))
     assert_valid(made)
@@ -99,7 +99,7 @@ def test_entries_stay_as_they_are_when_runs_are_added() -> None:
         assert after[len(after) - len(before) :] == before
 
 
-def test_only_the_newest_are_told() -> None:
+def test_only_the_newest_events_have_entries() -> None:
     """A feed is no archive."""
     runs = [
         night(n % 28, {("f/a", A): BAD if n % 2 else FINE}, run=f"{n:03d}", started=f"2026-{n // 28 + 1:02d}-{n % 28 + 1:02d}T00:00:00+00:00")  # noqa: E501

@@ -66,7 +66,7 @@ def test_open_regressions_come_first() -> None:
     assert "feed.xml" in found.links
 
 
-def test_one_whose_jobs_do_not_run_any_more_says_so() -> None:
+def test_an_open_regression_whose_jobs_no_longer_run_is_marked() -> None:
     """It is open as far as is known."""
     assert "not run since" in page(nights(BAD, None)).text
     assert "not run since" not in page(nights(BAD, BAD)).text

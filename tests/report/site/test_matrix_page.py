@@ -38,7 +38,7 @@ def test_the_same_report_gives_the_same_pages(tmp_path: Path) -> None:
     assert list(render_matrix_pages(report)) == list(render_matrix_pages(report))
 
 
-def test_nothing_unexpected_is_said(tmp_path: Path) -> None:
+def test_the_title_reports_nothing_unexpected(tmp_path: Path) -> None:
     """In the headline, and without a list of what is wrong."""
     run = Directory(tmp_path).job("f/a", "jax0.9.0-py311-cpu8")
     made = dict(render_matrix_pages(run.report()))

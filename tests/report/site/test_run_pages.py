@@ -46,7 +46,7 @@ def test_a_run_in_which_the_clock_was_set_back(tmp_path: Path) -> None:
     assert "did not end" not in found.text
 
 
-def test_a_cell_tells_what_it_is_and_where_its_time_went(tmp_path: Path) -> None:
+def test_a_cell_has_its_identity_and_its_time_by_stage(tmp_path: Path) -> None:
     """Identity, lock and packages; seconds by stage of the jobs that ran."""
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1), max_rss_bytes=300 * 2**20)
     run = made.job("f/b", CELLS[0], f32(1), cached=True).loaded(
@@ -69,7 +69,7 @@ def test_a_cell_tells_what_it_is_and_where_its_time_went(tmp_path: Path) -> None
         ({"trace": 1.0, "job": 0.5}, {"trace": 1.0}),
     ],
 )
-def test_what_no_stage_took(
+def test_time_outside_all_stages_is_other(
     tmp_path: Path, seconds: dict[str, float], expected: dict[str, float]
 ) -> None:
     """Starting and ending a process; never less than nothing."""
@@ -88,7 +88,7 @@ def test_the_slowest_jobs(tmp_path: Path) -> None:
     assert "f/cached" not in slowest
 
 
-def test_what_was_left_out_and_why(tmp_path: Path) -> None:
+def test_exclusions_are_listed_with_their_reasons(tmp_path: Path) -> None:
     """A few of the cases are named."""
     left_out = [Exclusion(case=f"f/{n}", cell=CELLS[0], reason="needs flax") for n in range(5)]
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1))

@@ -47,7 +47,9 @@ def test_few_tests_have_a_page_each(tmp_path: Path) -> None:
     assert select_pages(report) is report
 
 
-def test_of_very_many_those_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_tests_only_failing_ones_have_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And the slowest, which the page of a run names; all are counted, and it is said."""
     monkeypatch.setattr(site, "MOST_PAGES", 20)
     cases = report_on(tmp_path, kind="program")

@@ -57,7 +57,7 @@ def test_a_change_begins_a_segment(tmp_path: Path) -> None:
     assert [s.state for s in strip(report, "value").segments] == ["same", "other"]
 
 
-def test_where_nothing_was_seen_there_is_a_gap(tmp_path: Path) -> None:
+def test_releases_without_a_job_are_a_gap(tmp_path: Path) -> None:
     """A release that could not run the case, and one that has no job of it."""
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).job("f/b", CELLS[1], f32(1))
     made.job("f/a", CELLS[2], outcome=Outcome.UNSUPPORTED, verdict=Verdict.EXCLUDED)
@@ -107,7 +107,7 @@ def test_neighbours_that_show_the_same_are_one() -> None:
     ]
 
 
-def test_what_is_filled_in_alike_is_told_apart() -> None:
+def test_neighbours_of_equal_fill_alternate() -> None:
     """A value that changes, and changes back, is seen though both jobs ended well."""
     parts = along([record()] * 4, change("0.6.0", Effect.VALUE), change("0.6.2", Effect.VALUE))
     assert [(part.length, part.alternate) for part in parts] == [(1, False), (2, True), (1, False)]
@@ -122,7 +122,7 @@ def test_what_is_filled_in_alike_is_told_apart() -> None:
         (Outcome.UNSUPPORTED, "none", "unsupported"),
     ],
 )
-def test_what_did_not_end_well(outcome: Outcome, fill: str, said: str) -> None:
+def test_fill_of_jobs_that_did_not_end_well(outcome: Outcome, fill: str, said: str) -> None:
     """What says nothing about JAX is not filled in as if it did."""
     (first, *_) = along([record(outcome, conformance=Conformance.UNKNOWN), None, None, None])
     assert (first.fill, first.summary) == (fill, said)
@@ -132,7 +132,7 @@ def test_what_did_not_end_well(outcome: Outcome, fill: str, said: str) -> None:
     st.lists(st.sampled_from([None, *Outcome]), min_size=4, max_size=4),
     st.sets(st.integers(0, 3)),
 )
-def test_every_release_stands_in_its_place(
+def test_segments_cover_every_release_in_order(
     outcomes: list[Outcome | None], places: set[int]
 ) -> None:
     """Whatever was tried, the parts cover the axis, and neighbours differ or are a change."""

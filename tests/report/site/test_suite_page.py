@@ -40,7 +40,7 @@ def releases(history: SuiteHistory) -> list[str]:
     return [held.release for held in history.releases]
 
 
-def test_what_is_kept_stands_beside_the_run(tmp_path: Path) -> None:
+def test_the_committed_history_is_shown_with_the_run(tmp_path: Path) -> None:
     """Releases of both, what each changed, and our own cases."""
     report = suite_report(tmp_path)
     (view,) = make_suite_views(report)
@@ -57,7 +57,7 @@ def test_what_is_kept_stands_beside_the_run(tmp_path: Path) -> None:
     assert "linear-algebra@0.8.3" in inner
 
 
-def test_a_run_that_is_not_complete_stands_alone(tmp_path: Path) -> None:
+def test_an_incomplete_run_is_shown_alone(tmp_path: Path) -> None:
     """And says so."""
     part = run(tmp_path / "a", ("0.6.2",), {"a/one": "p"}, suite=replace(SUITE, complete=False))
     kept = make_suite_history(run(tmp_path / "b", ("0.5.3",), {"a/one": "p"}), {})
@@ -66,7 +66,7 @@ def test_a_run_that_is_not_complete_stands_alone(tmp_path: Path) -> None:
     assert "only a part of the suite was asked for" in page(Report((part,))).text
 
 
-def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
+def test_histories_that_cannot_be_merged_are_named(tmp_path: Path) -> None:
     """Other settings, another revision: nothing of it is shown."""
     new = run(tmp_path / "a", ("0.6.2",), {"a/one": "p"})
     kept = replace(make_suite_history(new, {}), revision="6" * 40)

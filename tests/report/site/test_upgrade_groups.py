@@ -32,7 +32,7 @@ def texts(rows: tuple[Row, ...]) -> list[tuple[str, ...]]:
     ]
 
 
-def test_one_cause_is_told_once(tmp_path: Path) -> None:
+def test_cases_of_one_cause_are_one_group(tmp_path: Path) -> None:
     """With each case at its place, and where its page tells of the change."""
     tried = Tried(tmp_path).case("f/a", OK, OK, RAISED, RAISED).case("f/b", OK, OK, RAISED, RAISED)
     (group,) = groups(tried.report())
@@ -44,7 +44,7 @@ def test_one_cause_is_told_once(tmp_path: Path) -> None:
     assert group.change.beside == {"numpy": ("2.2.0", "2.3.0")}
 
 
-def test_a_message_is_told_in_full(tmp_path: Path) -> None:
+def test_messages_are_shown_in_full(tmp_path: Path) -> None:
     """All of its lines, the first of them at once."""
     lines = [f"line {n} {'x' * 200}" for n in range(9)]
     long = {"error": ("ValueError", "\n".join(lines))}
@@ -65,7 +65,7 @@ def test_words_that_differ_are_marked(tmp_path: Path) -> None:
     assert not any(run.differs for row in group.rows for side in row for run in side or ())
 
 
-def test_each_case_tells_what_is_its_own(tmp_path: Path) -> None:
+def test_members_show_only_their_own_sides(tmp_path: Path) -> None:
     """How wrong it is, where the group's example is another; and what else changed on the way."""
     worse = {**WRONG, "value": f32(1, 9)}
     tried = Tried(tmp_path).case("f/a", OK, OK, WRONG, WRONG).case("f/b", OK, RAISED, worse, worse)
@@ -78,7 +78,7 @@ def test_each_case_tells_what_is_its_own(tmp_path: Path) -> None:
     assert last.platforms[0].members[0].also == "broken in 0.6.0"
 
 
-def test_figures_can_be_read(tmp_path: Path) -> None:
+def test_large_numbers_have_separators(tmp_path: Path) -> None:
     """They have a name, and thousands are set apart; for each case its own."""
     made = [{**OK, "facts": {"peak_bytes": float(n)}} for n in (1_000, 5_000_000, 7_000_000)]
     tried = Tried(tmp_path).case("f/a", made[0], made[0], made[1], made[1])
@@ -95,7 +95,7 @@ def test_a_release_that_could_not_be_tried_leaves_a_gap(tmp_path: Path) -> None:
     assert group.since == "after 0.5.3, by 0.6.1"
 
 
-def test_what_changed_back_is_of_what_is_unchanged(tmp_path: Path) -> None:
+def test_changes_that_were_reverted_are_in_unchanged(tmp_path: Path) -> None:
     """It is told as what it did there."""
     (group,) = groups(Tried(tmp_path).case("f/a", OK, RAISED, OK, OK).report())
     assert (group.effect, group.kind, group.since) == (
@@ -127,7 +127,7 @@ def test_platforms_have_an_axis_each(tmp_path: Path) -> None:
     assert group.platforms[1].members[0].address == "cases/f/a.html#cpu4@0.6.1"
 
 
-def test_jobs_that_are_gone_are_blank(tmp_path: Path) -> None:
+def test_missing_jobs_are_blank(tmp_path: Path) -> None:
     """A run whose results were cut still tells what was found."""
     tried = Tried(tmp_path).case("f/a", OK, OK, RAISED, RAISED).case("f/b", OK, OK, OK, OK)
     tried.made.records = [one for one in tried.made.records if one.case == "f/b"]

@@ -44,7 +44,7 @@ def tried(tmp_path: Path) -> Tried:
     )
 
 
-def test_what_a_page_tells(tried: Tried) -> None:
+def test_a_page_has_the_summary_and_every_effect(tried: Tried) -> None:
     """The paragraph first, then the gravest effect; each with its release, thread and command."""
     found = page(tried.report())
     words = (
@@ -64,7 +64,7 @@ def test_what_a_page_tells(tried: Tried) -> None:
     assert found.unclosed == []
 
 
-def test_what_is_not_said_is_told(tried: Tried) -> None:
+def test_uncompared_cases_are_listed_with_their_reasons(tried: Tried) -> None:
     """What is flaky with its spread, what was not compared, fails alike, or was left out."""
     asides = (
         ComparedCase(case=case("f/flaky"), axis=AXIS, flaky="0.6.0: attempts disagree: 1.0, 2.0"),
@@ -80,7 +80,7 @@ def test_what_is_not_said_is_told(tried: Tried) -> None:
     assert "jax0.6.3-py311-cpu8 : mine 1.0 asks for jax<0.6" in said
 
 
-def test_which_package_it_is(tried: Tried) -> None:
+def test_culprits_and_suspects_are_named(tried: Tried) -> None:
     """Where that was searched, it is told in place of what may be; with what could not be told."""
     guilty = (PackageUpdate(package="numpy", from_="2.2.0", to="2.3.0"),)
     found = SearchedPackages(case="f/other", guilty=(guilty,), untold="whether scipy, too")
@@ -108,7 +108,7 @@ def test_an_upgrade_that_breaks_nothing(tmp_path: Path) -> None:
     assert "not tried" not in found.text
 
 
-def test_everything_leads_to_it(tried: Tried, tmp_path: Path) -> None:
+def test_other_pages_link_to_the_upgrade(tried: Tried, tmp_path: Path) -> None:
     """The first page, the run's own and the search; and each of its links leads somewhere."""
     report = tried.report()
     files = dict(render_site(report, make_history(()), DiffCache(tmp_path / "cache", 1)))
