@@ -33,7 +33,7 @@ class Scratch:
         parent: Parent folder; the system's folder of temporary files by default.
 
     Attributes:
-        path: The folder.
+        path: Path of the temporary folder.
 
     Raises:
         OSError: If the folder cannot be created.

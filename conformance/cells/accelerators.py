@@ -33,7 +33,7 @@ def find_missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
     Only device files are checked, so the check works before anything is installed.
 
     Args:
-        platform: Any platform.
+        platform: Platform of a cell.
         root: Root of the file system.
     """
     if not platform.real:
@@ -62,7 +62,7 @@ class DeviceLock:
         """Hold the accelerator of a platform; platforms without one are not locked.
 
         Args:
-            platform: Any platform.
+            platform: Platform of a cell.
             check: Called repeatedly while waiting; an exception that it raises ends the wait.
 
         Raises:

@@ -25,7 +25,7 @@ def load_last_night(
     A store has the states of jobs, not their artifacts, which cannot be compared.
 
     Args:
-        store: The store.
+        store: Store with the runs.
         matrix: Name or file of the matrix.
         part: The selected part of the matrix, empty for all of it.
         own: Id of a run to ignore.

@@ -95,7 +95,7 @@ def insert_run(connection: Connection, entry: StoreEntry) -> int | None:
 
     Args:
         connection: Connection in a transaction that writes.
-        entry: The run.
+        entry: Run to add.
 
     Returns:
         Its number, None if the store already has it.

@@ -224,7 +224,7 @@ class StoreSnapshot:
         """Return the state of a case in every run, by place.
 
         Args:
-            case: Its id.
+            case: Id of the case.
         """
         jobs = schema.jobs.c
         rows = self._connection.execute(select(jobs.id, jobs.place).where(jobs.case == case))
@@ -304,7 +304,7 @@ class _Layout:
         """Return the digest of a run of this plan.
 
         Args:
-            run: The run.
+            run: Run of the plan.
             current: Number of the state of each job, shape (jobs,).
             states: Every state.
         """

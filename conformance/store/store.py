@@ -64,7 +64,7 @@ class Store:
         """Add runs to the end of the history.
 
         Args:
-            entries: The runs.
+            entries: Runs to add, in order.
 
         Returns:
             The number of each run, None if the store already has it.

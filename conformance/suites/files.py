@@ -63,7 +63,7 @@ def hash_folder(folder: Path) -> str:
     """Return the hash of the files of a folder, except generated ones; its path has no influence.
 
     Args:
-        folder: The folder.
+        folder: Folder to hash.
 
     Raises:
         UsageError: If a file cannot be read.
@@ -107,7 +107,7 @@ def walk_files(folder: Path, *, every: bool = True) -> Iterator[Path]:
     """Yield the files below a folder, except hidden folders, environments and generated files.
 
     Args:
-        folder: The folder.
+        folder: Folder to walk.
         every: Whether to yield every file instead of only Python code and configuration.
     """
     for name, folders, files in os.walk(folder):

@@ -78,11 +78,11 @@ class Suite:
         checkout: Files of the named suite.
         complete: Whether all of its tests run.
         examples: Settings of Hypothesis.
-        standards: Versions of its standard, None if it has none.
-        family: Family of all its tests; empty for the folder that each is in.
-        settings: The requested settings, as they are recorded with a run.
+        standards: Versions of its standard, None if it has no standard.
+        family: Family of all its tests; if empty, the top folder of each test.
+        settings: Requested settings, as recorded with a run.
         deviations: Known failures, by name of the test.
-        group: Returns the group that a test is counted under, by its name; empty for none.
+        group: Returns the group of a test by its name, empty for none.
     """
 
     paths: tuple[str, ...]
@@ -313,6 +313,8 @@ def _make_by_name(request: SuiteRequest, home: SuiteSource, options: _Options) -
         _read_own_sources(), checkout.content, arguments, sorted(definition.environment.items()),
         sorted(definition.facts.items()), examples, standards, definition.seed_random,
     )  # fmt: skip
+    # A checkout of the user must be named again to rerun a test; one in the cache is found by its
+    # name.
     own = ("--suite-path", _relativize(str(checkout.folder))) if checkout.own else ()
     return Suite(
         paths=resolve_paths(request, checkout), arguments=arguments, folder=checkout.folder,

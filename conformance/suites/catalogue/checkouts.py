@@ -94,7 +94,7 @@ class Checkouts:
         """Return the files of a suite as they were fetched; fetch them if they are missing.
 
         Args:
-            suite: The suite.
+            suite: Named suite.
             revision: Commit, empty for the suite's own.
             url: Source, empty for the suite's own.
 
@@ -154,7 +154,7 @@ class Checkouts:
         """Restore a checkout in the cache, unless another run uses it.
 
         Args:
-            checkout: The checkout.
+            checkout: Checkout in the cache.
 
         Returns:
             Whether it is restored.
@@ -206,8 +206,8 @@ def inspect_own_checkout(folder: Path, suite: NamedSuite) -> Checkout:
     """Return a checkout of the user's own, unmodified.
 
     Args:
-        folder: The folder.
-        suite: The suite.
+        folder: Folder of the checkout.
+        suite: Named suite that it must be of.
 
     Raises:
         UsageError: If the folder is not a checkout of the suite, or lacks a submodule.

@@ -129,7 +129,7 @@ def load_suite(name: str, suites: Path) -> NamedSuite:
     """Return the suite with a name.
 
     Args:
-        name: The name.
+        name: Name of the suite, as of its folder.
         suites: Folder of the suites' folders.
 
     Raises:

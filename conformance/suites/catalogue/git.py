@@ -130,7 +130,7 @@ def parse_revision(text: str, where: str) -> str:
     """Return a whole commit hash in lower case.
 
     Args:
-        text: The commit.
+        text: Commit as the user wrote it.
         where: Its source, for the message.
 
     Raises:
@@ -150,7 +150,7 @@ def fetch_repository(
     """Fetch a repository into a folder, which is unchanged after an error.
 
     Args:
-        source: The source.
+        source: URL and commit of the repository.
         folder: The folder; its previous content is replaced.
         pass_fds: Descriptors that git keeps open until it ends.
 

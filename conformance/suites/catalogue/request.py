@@ -37,7 +37,7 @@ class SuiteRequest:
     """A request for a named suite, or some of its tests.
 
     Attributes:
-        suite: The suite.
+        suite: Requested suite.
         nodes: The requested tests, by their paths below its checkout; empty for all.
         version: The version of its standard in the ids of the tests, empty for none.
     """
@@ -61,6 +61,7 @@ def parse_request(
     Raises:
         UsageError: If a word is neither a path nor a name, or the words are of several suites.
     """
+    # Paths first: a file or folder of the user never becomes a suite by its name.
     others = [word for word in words if not _exists(word, start)]
     if not others:
         return None
@@ -77,6 +78,7 @@ def parse_request(
         raise UsageError(
             f"{names[0]}: tests of {len(versions)} versions, expected those of one version"
         )
+    # A request for the whole suite includes those for single tests.
     whole = any(not request.nodes for request in requests)
     nodes = () if whole else tuple(node for request in requests for node in request.nodes)
     return SuiteRequest(suite=requests[0].suite, nodes=nodes, version=versions[0])
@@ -121,7 +123,7 @@ def resolve_paths(request: SuiteRequest, checkout: Checkout) -> tuple[str, ...]:
     """Return the absolute paths of the requested tests.
 
     Args:
-        request: The request.
+        request: Request for tests of a suite.
         checkout: Files of the suite.
 
     Raises:
@@ -145,7 +147,7 @@ def make_arguments(suite: NamedSuite, number: int | None, more: Sequence[str]) -
     """Return the arguments of pytest's own that a named suite is run with.
 
     Args:
-        suite: The suite.
+        suite: Suite to run.
         number: Examples that Hypothesis tries of a test, None for as many as the suite sets.
         more: Arguments of the user; the last ones count, so they override the suite's.
     """

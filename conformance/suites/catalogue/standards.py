@@ -81,7 +81,7 @@ def select_standards(suite: NamedSuite, requested: str) -> Standards | None:
     """Return the versions of its standard that a suite tests, None if it has no standard.
 
     Args:
-        suite: The suite.
+        suite: Suite with the versions in its definition.
         requested: A version, CLAIMED or ALL.
 
     Raises:

@@ -100,7 +100,7 @@ def describe_error(error: BaseException, file: str) -> dict[str, Any]:
     """Return an exception as plain data.
 
     Args:
-        error: The exception.
+        error: Exception with its traceback.
         file: File of the test; `where` is its last line in the traceback.
     """
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]

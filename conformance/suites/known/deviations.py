@@ -344,6 +344,7 @@ def _render_entry(entry: DeviationEntry) -> Iterator[str]:
     own = entry.deviation
     yield "[[deviation]]"
     yield f"releases = {quote_toml(own.releases)}"
+    # `raised` is the default, and not written.
     values = {"platform": own.platform, "outcome": own.outcome if own.outcome != "raised" else ""}
     values |= {name: getattr(own, name) for name in ("error", "match", "reason", "issue")}
     yield from (f"{name} = {quote_toml(text)}" for name, text in values.items() if text)

@@ -49,7 +49,7 @@ def extract_evidence(run: LoadedRun, name: str, pinned: str) -> RunEvidence:
     """Return the evidence of a run of a suite.
 
     Args:
-        run: The run.
+        run: Run with its records.
         name: Name of the suite.
         pinned: The revision in the suite's definition.
 

@@ -109,8 +109,8 @@ class _Causes:
         """Return the cause of a failure: a known cause of its test, of other tests, or a new cause.
 
         Args:
-            failure: The failure.
-            platform: Its platform.
+            failure: Failure to explain.
+            platform: Platform of the failure.
             own: Known causes of failures of its test.
         """
         # First the test's own: its pattern or reason may have been edited by hand.

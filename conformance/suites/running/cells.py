@@ -33,10 +33,10 @@ BYTECODE: Final = ".bytecode"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvidedCell:
-    """An environment that is ready.
+    """An environment in which sessions can start.
 
     Attributes:
-        python: Its interpreter.
+        python: Interpreter of the environment.
         variables: Environment variables of its processes.
     """
 
@@ -70,7 +70,7 @@ class SuiteCells:
         """Provide a cell's environment, and lock it against removal.
 
         Args:
-            planned: The cell.
+            planned: Cell to provide.
 
         Yields:
             The environment.
@@ -162,7 +162,7 @@ def check_identity(planned: PlannedCell, versions: Mapping[str, str]) -> None:
     """Check that an environment has the packages of its cell.
 
     Args:
-        planned: The cell.
+        planned: Cell of the environment.
         versions: Versions of the packages in the environment.
 
     Raises:

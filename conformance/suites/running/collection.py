@@ -149,7 +149,7 @@ class TestReport(msgspec.Struct, frozen=True, kw_only=True):
         text: Traceback as pytest prints it.
         out: End of its standard output.
         err: End of its standard error.
-        warnings: Its warnings.
+        warnings: Warnings of the test, with their counts.
         read: Data files that the process has read.
     """
 

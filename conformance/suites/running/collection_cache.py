@@ -73,7 +73,7 @@ class TestTimings:
 
     Args:
         cache: Cache folder.
-        suite: The suite.
+        suite: Suite whose tests are timed.
     """
 
     __test__ = False  # keeps pytest from collecting it as a test class

@@ -31,7 +31,7 @@ class CollectedSuite:
     """A suite that is collected in some cells.
 
     Attributes:
-        suite: The suite.
+        suite: Suite that is collected.
         cells: Provides environments.
         project: The collection with the folder that the node ids of all cells start from.
         collections: The collection of each cell, by cell id.
@@ -54,8 +54,8 @@ def collect_suite(
     """Collect a suite in cells, unless an earlier collection is still valid.
 
     Args:
-        suite: The suite.
-        planned: The cells.
+        suite: Suite to collect.
+        planned: Cells to collect it in.
         cells: Provides environments.
         cache: Earlier collections.
         slots: Sessions at the same time.
@@ -100,7 +100,7 @@ class SuiteExecutor:
     """Runs tests of suites.
 
     Args:
-        suites: The suites.
+        suites: Suites whose tests are run.
         slots: Workers at the same time.
         devices: Lock of the accelerators of this host.
     """

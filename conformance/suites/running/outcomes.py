@@ -51,8 +51,8 @@ def finish_test(job: Job, report: TestReport) -> FinishedJob:
     """Return the outcome of a test that pytest reported.
 
     Args:
-        job: The test.
-        report: The report.
+        job: Reported test.
+        report: Report of the session about the test.
     """
     blobs: dict[str, bytes] = {}
     match report.outcome:
@@ -91,7 +91,7 @@ def finish_uncollected(job: Job, problem: Problem | None) -> FinishedJob:
     """Return the outcome of a test that was not collected.
 
     Args:
-        job: The test.
+        job: Test that was not collected.
         problem: The reason, None if the suite has no such test in this cell.
     """
     outcome, blobs = Outcome.UNSUPPORTED, {}
@@ -112,7 +112,7 @@ def finish_vanished(job: Job) -> FinishedJob:
     """Return the outcome of a test that was collected in this cell before, and then was not.
 
     Args:
-        job: The test.
+        job: Test that vanished.
     """
     error = make_error("not run", "was collected once, and not again: its name must not change")
     return FinishedJob(job=job, outcome=Outcome.NOT_RUN, stage=Stage.IMPORT, error=error)
@@ -122,7 +122,7 @@ def finish_killed(job: Job, end: JobEnd) -> FinishedJob:
     """Return the outcome of a test that ended its process.
 
     Args:
-        job: The test.
+        job: Test that ran in the process.
         end: How the process ended.
     """
     outcome, error = _explain_end(end, f"no end within the timeout of {job.case.timeout:g} s")
@@ -135,7 +135,7 @@ def finish_failed_session(job: Job, info: SessionInfo) -> FinishedJob:
     """Return the outcome of a test whose session ended before any test began.
 
     Args:
-        job: The test.
+        job: Test of the session.
         info: The reports of the session.
     """
     outcome, error = explain_failure(info)

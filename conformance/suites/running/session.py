@@ -183,8 +183,8 @@ def start_session(
     """Start a session of a suite in a cell.
 
     Args:
-        suite: The suite.
-        planned: The cell.
+        suite: Suite to collect.
+        planned: Cell that the session runs in.
         place: The cell's environment.
         collection: An earlier collection, empty if there is none.
         files: Files to collect; None for the whole suite.

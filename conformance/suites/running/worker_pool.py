@@ -56,14 +56,14 @@ class SuiteWorkerPool:
     slot has its own session.
 
     Args:
-        suite: The suite.
-        planned: The cell.
+        suite: Suite to collect and to run.
+        planned: Cell of all workers.
         cells: Provides the environment of the cell.
         devices: Lock of the accelerators of this host.
         collection: The tests of the cell, if they are known already.
 
     Attributes:
-        planned: The cell.
+        planned: Cell of all workers.
         collection: The tests of the cell; empty until they are collected.
         test_names: Names of these tests, once the tests of the run are set.
         verdicts: How tests ended that were not requested, by name: a suite may have its own loop.
@@ -157,7 +157,7 @@ class SuiteWorkerPool:
         """Set the tests of the run.
 
         Args:
-            jobs: The tests.
+            jobs: Tests to run.
             share: Slots that have work in this cell if workers cannot be forked.
             project: A collection with the folder and the configuration of all cells.
             identities: Mapping that receives the facts that sessions report, by cell id.
@@ -267,7 +267,7 @@ class SuiteWorkerPool:
         If workers were forked from it, a test has ended it: no more are forked.
 
         Args:
-            session: The session.
+            session: Session to end.
         """
         with self._lock:
             if session is self._fork_server:
