@@ -1,4 +1,4 @@
-"""A project on the spot, and a cache of this session's own."""
+"""A project factory, and a cache that belongs to the test session."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder of the session's own, but for the environments, which all have in common."""
+    """A cache folder for the session that shares only the environments with the user's cache."""
     return cache_beside(tmp_path_factory.mktemp("conformance-cache"))
 
 
 @pytest.fixture(scope="session")
 def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder for environments that nobody else shall have: of packages that are made up."""
+    """A cache folder for environments of made-up packages, which no other cache may contain."""
     return tmp_path_factory.mktemp("private-cache")
 
 
@@ -46,7 +46,7 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> None:
 
 @pytest.fixture
 def new_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> MakeProject:
-    """Make a project of a `{filename: text}` mapping."""
+    """Return a function that makes a project from a `{filename: text}` mapping."""
 
     def make(files: Mapping[str, str]) -> Project:
         return make_project(tmp_path / "project", files, capsys)

@@ -1,4 +1,4 @@
-"""Packages of a user's own, which build without anything from an index."""
+"""A small user package, `mine`, that builds without a package index."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def build_wheel(folder, *_):
 """
 
 
-def packaged(
+def package_files(
     modules: Mapping[str, str], folder: str = ".", more: str = "", *, wants: str = WANTS
 ) -> dict[str, str]:
     """Return the files of the package `mine`.
 
     Args:
-        modules: Text of its modules, by name of the file.
-        folder: Where it is.
-        more: What its `pyproject.toml` says besides.
-        wants: What it asks of jax; by default 0.6.1 or later.
+        modules: Source of each module, by file name.
+        folder: Folder of the package, relative to the project.
+        more: Text appended to its `pyproject.toml`.
+        wants: Its requirement on jax.
     """
     project, backend = (text.replace(WANTS, wants) for text in (PROJECT, BACKEND))
     files = {"pyproject.toml": project + more, "backend.py": backend, **modules}
@@ -57,13 +57,13 @@ def packaged(
 
 
 def write_wheel(folder: Path, version: str, wants: str, source: str) -> None:
-    """Write a wheel of a package `mine` into a folder that uv looks for links in.
+    """Write a wheel of the package `mine` into a folder for UV_FIND_LINKS.
 
     Args:
-        folder: The folder.
+        folder: The folder, created if it is missing.
         version: Version of the package.
-        wants: What it requires.
-        source: Text of its only module.
+        wants: Its requirement on jax.
+        source: Source of its only module.
     """
     folder.mkdir(exist_ok=True)
     info = f"mine-{version}.dist-info"

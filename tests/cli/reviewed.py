@@ -1,4 +1,4 @@
-"""A project whose goldens are committed, and a run in which much has changed since."""
+"""A project with committed goldens, and a run in which every case differs from its golden."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ AFTER = (
 """Each case changed: an IR, a value, a value with a reference, an error, and what is fixed."""
 
 
-def call(folder: Path, *arguments: str) -> str:
-    """Run a program in a folder, and return what it printed."""
+def run_program(folder: Path, *arguments: str) -> str:
+    """Run a program in a folder, and return its standard output."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         arguments, cwd=folder, env=env, capture_output=True, text=True, check=False
@@ -76,44 +76,44 @@ def call(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def conformance(folder: Path, *arguments: str) -> str:
-    """Run a `conformance` command as a process of its own."""
-    return call(folder, sys.executable, "-m", "conformance", *arguments)
+def run_conformance(folder: Path, *arguments: str) -> str:
+    """Run a `conformance` command in a separate process."""
+    return run_program(folder, sys.executable, "-m", "conformance", *arguments)
 
 
-def commit(folder: Path) -> None:
-    """Commit all that there is."""
-    call(folder, "git", "add", "-A")
+def commit_all(folder: Path) -> None:
+    """Commit every file."""
+    run_program(folder, "git", "add", "-A")
     who = ("-c", "user.name=Ann", "-c", "user.email=ann@x")
-    call(folder, "git", *who, "commit", "-qm", "all")
+    run_program(folder, "git", *who, "commit", "-qm", "all")
 
 
 @pytest.fixture(scope="session")
 def changed_project(shared_cache: Path) -> Path:
-    """A repository with goldens of `BEFORE`, and a run of `AFTER`: made once, to be copied."""
+    """A repository with goldens of `BEFORE` and a run of `AFTER`; tests copy it."""
     folder = shared_cache / "reviewed" / "project"
-    if folder.exists():  # for another module that imports this
+    if folder.exists():  # pytest sets the fixture up once for each module that imports it
         return folder
     files = {TOPIC: BEFORE, ".gitignore": "reports/\n", "matrix/smoke.toml": SMOKE}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONFORMANCE_CACHE", str(shared_cache))
         patch.delenv("CI", raising=False)
         make_project(folder, files, None)  # type: ignore[arg-type] # commands run by themselves
-        call(folder, "git", "init", "-q")
-        for name, told in (("name", "Ann"), ("email", "ann@x")):
-            call(folder, "git", "config", f"user.{name}", told)
-        conformance(folder, "run", "--no-report")
-        conformance(folder, "accept")
+        run_program(folder, "git", "init", "-q")
+        for name, setting in (("name", "Ann"), ("email", "ann@x")):
+            run_program(folder, "git", "config", f"user.{name}", setting)
+        run_conformance(folder, "run", "--no-report")
+        run_conformance(folder, "accept")
         shutil.rmtree(folder / "reports")
         (folder / TOPIC).write_text(AFTER)
-        commit(folder)
-        conformance(folder, "run", "--no-report")
+        commit_all(folder)
+        run_conformance(folder, "run", "--no-report")
     return folder
 
 
 @pytest.fixture
 def reviewed(changed_project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
-    """A copy of it."""
+    """A copy of the changed project, for one test."""
     folder = tmp_path / "project"
     shutil.copytree(changed_project, folder)
     return Project(folder, capsys)

@@ -1,4 +1,4 @@
-"""Cells of an accelerator that this host lacks: unsupported, or an error when it is required."""
+"""Cells that need an accelerator this host lacks: unsupported, or infra if it is required."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ TOPIC = "cases/fam/topic.py"
 GPU = f"{RELEASE}@gpu"
 
 
-def test_it_is_unsupported_and_the_rest_of_the_run_unharmed(new_project: MakeProject) -> None:
-    """Each job of the cell has the one reason; nothing is installed for it."""
+def test_cell_without_its_accelerator_is_unsupported_and_others_run(
+    new_project: MakeProject,
+) -> None:
+    """Each job of the cell has the same reason, and nothing is installed for the cell."""
     project = new_project({TOPIC: GOOD})
     assert project.run("run", "--cell", GPU, "--cell", CELL).code == 0
     records = project.newest.read_records()
@@ -34,18 +36,18 @@ def test_it_is_unsupported_and_the_rest_of_the_run_unharmed(new_project: MakePro
     assert len(records) == 4
 
 
-def test_a_required_platform_is_infra_also_when_resumed(new_project: MakeProject) -> None:
-    """Exit 4; what is asked for is kept with the run."""
+def test_missing_required_platform_exits_4_also_on_resume(new_project: MakeProject) -> None:
+    """The run stores `--require-platform`, so `--resume` exits with 4, too."""
     project = new_project({TOPIC: GOOD})
     assert project.run("run", "--cell", GPU, "--require-platform").code == 4
     assert {record.outcome for record in project.newest.read_records()} == {"infra"}
     assert project.run("run", "--resume").code == 4
 
 
-def test_a_resumed_run_asks_again_whether_the_accelerator_is_there(
+def test_unsupported_jobs_have_no_cell_hash_so_resume_runs_them(
     new_project: MakeProject,
 ) -> None:
-    """What was unsupported is not held against a host that has one by now."""
+    """A resumed run may be on a host that has the accelerator."""
     project = new_project({TOPIC: GOOD})
     assert project.run("run", "--cell", GPU).code == 3
     assert {record.cell_hash for record in project.newest.read_records()} == {""}

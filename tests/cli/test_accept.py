@@ -1,4 +1,4 @@
-"""From a run to goldens and back: accept, run again, change, partial and refused accepts."""
+"""`conformance accept`: goldens from a run, and partial, repeated and refused accepts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER = VALUE.replace("[1, 2]", "[1, 3]")
 
 
 def test_accept_then_run_is_green(new_project: MakeProject) -> None:
-    """What was new matches; accepting again changes nothing."""
+    """New cases match after accepting; accepting again changes nothing."""
     project = new_project({TOPIC: GOOD})
     assert project.run("run").code == 0
     assert project.run("accept").out == "2 added, 0 changed, 0 extended, 0 unchanged\n"
@@ -35,8 +35,8 @@ def test_accept_then_run_is_green(new_project: MakeProject) -> None:
     assert project.run("accept").out == "0 added, 0 changed, 0 extended, 2 unchanged\n"
 
 
-def test_a_new_case_without_a_reference_is_not_green(new_project: MakeProject) -> None:
-    """Nothing vouches for it until it is accepted."""
+def test_new_case_without_reference_exits_1_until_accepted(new_project: MakeProject) -> None:
+    """Without a reference or a golden, nothing confirms the value."""
     project = new_project({TOPIC: VALUE})
     ending = project.run("run")
     assert ending.code == 1
@@ -45,8 +45,8 @@ def test_a_new_case_without_a_reference_is_not_green(new_project: MakeProject) -
     assert project.run("run").code == 0
 
 
-def test_a_changed_value_says_how_to_accept_it(new_project: MakeProject) -> None:
-    """Exit 1, the leaf with both values, and the command; after it the run is green."""
+def test_changed_value_prints_the_accept_command(new_project: MakeProject) -> None:
+    """Exit 1 with the leaf, both values and the command; after that command the run exits 0."""
     project = new_project({TOPIC: VALUE})
     project.run("run")
     project.run("accept")
@@ -61,8 +61,8 @@ def test_a_changed_value_says_how_to_accept_it(new_project: MakeProject) -> None
     assert project.run("run").code == 0
 
 
-def test_a_dry_run_writes_nothing(new_project: MakeProject) -> None:
-    """It says what would be, as text and as JSON."""
+def test_accept_dry_run_writes_nothing(new_project: MakeProject) -> None:
+    """The changes are printed as text or as JSON."""
     project = new_project({TOPIC: GOOD})
     project.run("run")
     assert project.run("accept", "--dry-run").out.startswith("2 added")
@@ -75,8 +75,8 @@ def test_a_dry_run_writes_nothing(new_project: MakeProject) -> None:
     assert not (project.path / "cases/fam/golden").exists()
 
 
-def test_a_partial_accept_keeps_the_others(new_project: MakeProject) -> None:
-    """Accepting one case, or one of another file, leaves every other golden as it was."""
+def test_accepting_one_case_keeps_other_goldens(new_project: MakeProject) -> None:
+    """Accepting one case leaves the golden files of all others unchanged."""
     project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
     project.run("run")
     project.run("accept")
@@ -88,8 +88,8 @@ def test_a_partial_accept_keeps_the_others(new_project: MakeProject) -> None:
     assert project.run("run").code == 0
 
 
-def test_a_change_elsewhere_does_not_stop_a_partial_accept(new_project: MakeProject) -> None:
-    """A case that changed since the run stops its own accept alone."""
+def test_edited_case_blocks_only_its_own_accept(new_project: MakeProject) -> None:
+    """A case that was edited after the run cannot be accepted, but the others can."""
     project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
     project.run("run")
     project.write({"cases/fam/more.py": OTHER})
@@ -101,7 +101,7 @@ def test_a_change_elsewhere_does_not_stop_a_partial_accept(new_project: MakeProj
 
 
 def test_accept_is_refused_in_ci(new_project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CI never writes goldens."""
+    """Goldens are never written in CI."""
     project = new_project({TOPIC: GOOD})
     project.run("run")
     monkeypatch.setenv("CI", "true")
@@ -113,8 +113,8 @@ def test_accept_is_refused_in_ci(new_project: MakeProject, monkeypatch: pytest.M
     assert not (project.path / "cases/fam/golden").exists()
 
 
-def test_goldens_of_cases_that_are_gone(new_project: MakeProject) -> None:
-    """They stay until asked for: `--gone` removes their folders."""
+def test_accept_gone_removes_goldens_of_deleted_cases(new_project: MakeProject) -> None:
+    """Goldens of deleted cases remain until `--gone` removes their folders."""
     project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
     project.run("run")
     project.run("accept")
@@ -131,8 +131,8 @@ def test_goldens_of_cases_that_are_gone(new_project: MakeProject) -> None:
     assert project.run("accept", "--gone").out == "0 removed\n"
 
 
-def test_goldens_are_not_gone_where_a_case_file_is_broken(new_project: MakeProject) -> None:
-    """Its cases are not known, so nothing is removed."""
+def test_accept_gone_removes_nothing_if_a_case_file_is_broken(new_project: MakeProject) -> None:
+    """The cases of a broken file are unknown, so no golden counts as orphaned."""
     project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
     project.run("run")
     project.run("accept")
@@ -143,8 +143,8 @@ def test_goldens_are_not_gone_where_a_case_file_is_broken(new_project: MakeProje
     assert (project.path / "cases/fam/golden/more/value/spans.toml").exists()
 
 
-def test_what_is_gone_is_gone_for_no_selection(new_project: MakeProject) -> None:
-    """It is about the folder of cases, not about a run."""
+def test_accept_gone_rejects_a_selection(new_project: MakeProject) -> None:
+    """`--gone` is about the folder of cases, not about a run."""
     project = new_project({TOPIC: GOOD})
     ending = project.run("accept", "--gone", "fam/one")
     assert ending.code == 2
@@ -159,8 +159,8 @@ BAD = {
 }
 
 
-def test_what_is_wrong_is_not_accepted(new_project: MakeProject) -> None:
-    """Undeclared deviations, crashes and wrong cases: told, left out, exit 1; the rest is taken."""
+def test_accept_refuses_deviating_and_crashed_jobs(new_project: MakeProject) -> None:
+    """Deviations, crashes and invalid cases are listed with exit 1; the rest is accepted."""
     project = new_project(BAD)
     assert project.run("run").code == 1
     ending = project.run("accept")
@@ -172,8 +172,8 @@ def test_what_is_wrong_is_not_accepted(new_project: MakeProject) -> None:
     assert ending.out.splitlines()[-1].startswith("2 added")
 
 
-def test_accept_without_a_run(new_project: MakeProject) -> None:
-    """There must be something to accept."""
+def test_accept_without_a_run_exits_2(new_project: MakeProject) -> None:
+    """The message names the command that makes a run."""
     project = new_project({TOPIC: GOOD})
     ending = project.run("accept")
     assert ending.code == 2
@@ -187,10 +187,10 @@ def test_accept_without_a_run(new_project: MakeProject) -> None:
         (["--cell", "jax0.5.3-py311-cpu8"], "holds no record on jax0.5.3-py311-cpu8, expected"),
     ],
 )
-def test_accept_of_what_the_run_has_not(
+def test_accept_of_a_case_or_cell_not_in_the_run_exits_3(
     new_project: MakeProject, arguments: list[str], words: str
 ) -> None:
-    """Exit 3, with the nearest name."""
+    """The message proposes the nearest name."""
     project = new_project({TOPIC: GOOD})
     project.run("run")
     ending = project.run("accept", *arguments)
@@ -199,8 +199,8 @@ def test_accept_of_what_the_run_has_not(
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """The package as a wheel lays it out: data inside, no checkout around it."""
+def site_packages(tmp_path: Path) -> Path:
+    """The package as a wheel installs it: data inside, no checkout around it."""
     package = tmp_path / "site" / "conformance"
     shutil.copytree(ROOT / "conformance", package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "matrix", package / "data" / "matrix")
@@ -210,10 +210,10 @@ def installed(tmp_path: Path) -> Path:
     return package.parent
 
 
-def test_an_installed_package_runs_its_cases_but_keeps_its_goldens(
-    installed: Path, tmp_path: Path
+def test_installed_package_refuses_to_write_its_own_goldens(
+    site_packages: Path, tmp_path: Path
 ) -> None:
-    """Goldens of the package are not written; those of a folder of one's own are."""
+    """Goldens in the user's folder are still written."""
     home = tmp_path / "home"
     (home / "mine").mkdir(parents=True)
     (home / "mine" / "own.py").write_text(f"{HEAD}\n\n\n@probe()\ndef own(env):\n    return 1\n")
@@ -222,7 +222,7 @@ def test_an_installed_package_runs_its_cases_but_keeps_its_goldens(
         done = subprocess.run(
             [sys.executable, "-m", "conformance", *arguments],
             cwd=home,
-            env={**os.environ, "PYTHONPATH": str(installed)},
+            env={**os.environ, "PYTHONPATH": str(site_packages)},
             capture_output=True,
             text=True,
             check=False,
@@ -238,10 +238,10 @@ def test_an_installed_package_runs_its_cases_but_keeps_its_goldens(
     assert (home / "golden").exists() or list(home.glob("mine/golden/own/*/spans.toml"))
 
 
-def test_goldens_of_an_older_format_are_converted(
+def test_accept_migrate_converts_goldens_of_an_older_format(
     new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then they are tainted; afterwards they are goldens as before."""
+    """Until they are converted their cases are tainted; afterwards they match."""
     project = new_project({TOPIC: case("raise TypeError('bad shape')", name="bad")})
     content = "normaliser: 3\noutcome: raised\nstage: execute\ntype: TypeError\n\nbad shape\n"
     name = f"error-{hashlib.sha256(content.encode()).hexdigest()[:32]}.txt"

@@ -1,4 +1,4 @@
-"""`conformance bisect` of scripts, commands and cases on real releases, and all that goes wrong."""
+"""`conformance bisect` of scripts, commands and cases on real releases, and its errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.processes import gone
 from tests.projects import HEAD
 
-from .packages import packaged, write_wheel
+from .packages import package_files, write_wheel
 
 if TYPE_CHECKING:
     from tests.projects import Ending, Project
@@ -40,14 +40,14 @@ pytestmark = pytest.mark.project({"cases/numbers/doubling.py": CASE})
 """A project with a case that is wrong on one release."""
 
 
-def searched(project: Project, deed: str, *options: str) -> Ending:
-    """Search for the release from which on a script does something."""
+def bisect_since(project: Project, deed: str, *options: str) -> Ending:
+    """Bisect a script that executes a statement from release 0.6.1 on."""
     project.write({"report.py": SINCE.format(deed=deed)})
     return project.run("bisect", "report.py", *(options or ENDS))
 
 
-def found(ending: Ending) -> dict[str, Any]:
-    """Return what a search with `--json -` found."""
+def read_answer(ending: Ending) -> dict[str, Any]:
+    """Return the answer of a search with `--json -`."""
     answer: dict[str, Any] = ending.json
     return answer
 
@@ -67,11 +67,13 @@ def found(ending: Ending) -> dict[str, Any]:
         ("print('more')", "output", ""),
     ],
 )
-def test_the_first_bad_release(project: Project, deed: str, predicate: str, signature: str) -> None:
-    """Of a script as somebody pasted it, however it is wrong."""
-    ending = searched(project, deed, *ENDS, "--json", "-")
+def test_bisect_finds_first_bad_release_of_a_script(
+    project: Project, deed: str, predicate: str, signature: str
+) -> None:
+    """Whether the script raises, exits, is killed or prints something else."""
+    ending = bisect_since(project, deed, *ENDS, "--json", "-")
     assert ending.code == 0
-    answer = found(ending)
+    answer = read_answer(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
     assert answer["predicate"]["name"] == predicate
     assert answer["confirmed"]
@@ -79,9 +81,9 @@ def test_the_first_bad_release(project: Project, deed: str, predicate: str, sign
     assert {step["signature"] for step in bad} == {signature}
 
 
-def test_what_is_printed(project: Project) -> None:
-    """Each probe, the answer, and what else changed between the two releases."""
-    lines = searched(project, "raise KeyError('axis')").out.splitlines()
+def test_bisect_prints_probes_answer_and_timeline(project: Project) -> None:
+    """The other packages that changed between the two releases are listed, too."""
+    lines = bisect_since(project, "raise KeyError('axis')").out.splitlines()
     assert lines[0] == "0.6.0      good     ok"
     assert lines[1] == "0.6.2      bad      KeyError: 'axis'"
     answer = lines.index("first bad: jax 0.6.1, last good: 0.6.0 (bad: ends with KeyError: 'axis')")
@@ -96,74 +98,76 @@ def test_what_is_printed(project: Project) -> None:
     assert lines[answer + 4].startswith("3 probes of 3 points, ")
 
 
-def test_the_first_release_with_a_fix(project: Project) -> None:
-    """The good end is the newer one."""
+def test_find_fix_reports_first_good_release(project: Project) -> None:
+    """With `--find fix` the good end is the newer release."""
     project.write({"report.py": "import jax\nassert jax.__version__ >= '0.6.1'"})
     ends = ("--good", "0.6.2", "--bad", "0.6.0", "--find", "fix")
     ending = project.run("bisect", "report.py", *ends)
     assert "first good: jax 0.6.1, last bad: 0.6.0" in ending.out
 
 
-def test_another_failure_in_between_is_told(project: Project) -> None:
-    """It is bad, too, for it works no more; both changes are named."""
+def test_bisect_lists_another_failure_between_the_ends(project: Project) -> None:
+    """A point with another error counts as bad; both changes are listed."""
     deed = "raise KeyError(1) if jax.__version__ == '0.6.1' else ValueError('wrong')"
-    answer = found(searched(project, deed, *ENDS, "--json", "-"))
+    answer = read_answer(bisect_since(project, deed, *ENDS, "--json", "-"))
     assert (answer["last_good"], answer["others"], answer["first_bad"]) == ("0.6.0", [], "0.6.1")
     pairs = [(change["before"], change["after"]) for change in answer["changes"]]
     assert pairs == [("0.6.0", "0.6.1"), ("0.6.1", "0.6.2")]
 
 
-def test_a_case(project: Project) -> None:
-    """By its own reference; what was observed before is not run again, but for the confirmation."""
+def test_bisect_judges_a_case_by_its_reference(project: Project) -> None:
+    """The predicate of a case with a reference is its conformance."""
     ending = project.run("bisect", "numbers/doubled", *ENDS, "--json", "-")
-    answer = found(ending)
+    answer = read_answer(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.1", "0.6.2")
     assert answer["predicate"]["name"] == "conformance"
 
 
-def test_a_command(project: Project) -> None:
-    """The environment's programs come first on PATH."""
+def test_bisect_command_runs_the_programs_of_the_cell(project: Project) -> None:
+    """The programs of the environment come first on PATH."""
     code = "import jax, sys; sys.exit(jax.__version__ > '0.6.0')"
-    answer = found(project.run("bisect", f'python -c "{code}"', *ENDS, "--json", "-"))
+    answer = read_answer(project.run("bisect", f'python -c "{code}"', *ENDS, "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
 
 
-def test_an_option_of_jax(project: Project) -> None:
-    """Whether it makes the difference, on one release."""
+def test_bisect_over_a_jax_config_option(project: Project) -> None:
+    """The axis is one option of jax, on one release."""
     project.write({"report.py": "import jax.numpy as jnp\nprint(jnp.arange(3.0).dtype)"})
     axis = ("--axis", "config:jax_enable_x64", "--jax", "0.6.2", "--good", "false", "--bad", "true")
-    answer = found(project.run("bisect", "report.py", *axis, "--json", "-"))
+    answer = read_answer(project.run("bisect", "report.py", *axis, "--json", "-"))
     assert (answer["last_good"], answer["first_bad"]) == ("false", "true")
     assert answer["predicate"]["name"] == "output"
 
 
-def test_a_search_goes_on_where_it_was(project: Project) -> None:
-    """What the log knows is not probed again; of a script that was edited it knows nothing."""
+def test_bisect_replays_probes_from_its_log(project: Project) -> None:
+    """Probes of an edited script, or with `--fresh`, are not replayed."""
     deed = "raise KeyError('axis')"
-    searched(project, deed)
-    answer = found(searched(project, deed, *ENDS, "--json", "-"))
+    bisect_since(project, deed)
+    answer = read_answer(bisect_since(project, deed, *ENDS, "--json", "-"))
     assert [step["version"] for step in answer["steps"] if step["replayed"]] == [
         "0.6.0", "0.6.2", "0.6.1",
     ]  # fmt: skip
-    edited = found(searched(project, "raise KeyError('axes')", *ENDS, "--json", "-"))
+    edited = read_answer(bisect_since(project, "raise KeyError('axes')", *ENDS, "--json", "-"))
     assert not any(step["replayed"] for step in edited["steps"])
-    anew = found(searched(project, "raise KeyError('axes')", *ENDS, "--fresh", "--json", "-"))
+    anew = read_answer(
+        bisect_since(project, "raise KeyError('axes')", *ENDS, "--fresh", "--json", "-")
+    )
     assert not any(step["replayed"] for step in anew["steps"])
 
 
-def test_a_point_that_lacks_a_package_is_no_change(project: Project) -> None:
-    """It is stepped around: what changes is found beside it."""
+def test_point_that_lacks_a_package_is_skipped(project: Project) -> None:
+    """It counts as unknown, and the change is found between its neighbours."""
     deed = "__import__('mine' if jax.__version__ == '0.6.1' else 'os')\n    raise KeyError('axis')"
-    answer = found(searched(project, deed, *ENDS, "--json", "-"))
+    answer = read_answer(bisect_since(project, deed, *ENDS, "--json", "-"))
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.2")
     (change,) = answer["changes"]
     assert change["unknown"] == ["0.6.1"]
 
 
-def test_what_a_command_raises_is_told(project: Project) -> None:
-    """By the traceback that it prints, as of a script."""
+def test_error_of_a_command_is_read_from_its_traceback(project: Project) -> None:
+    """A command that prints a traceback is reported with the error, as a script is."""
     project.write({"report.py": SINCE.format(deed="raise KeyError('axis')")})
-    answer = found(project.run("bisect", "python report.py", *ENDS, "--json", "-"))
+    answer = read_answer(project.run("bisect", "python report.py", *ENDS, "--json", "-"))
     assert "KeyError: 'axis'" in answer["predicate"]["about"]
 
 
@@ -175,8 +179,8 @@ def test_what_a_command_raises_is_told(project: Project) -> None:
         ("python report.py", "report.py"),
     ],
 )
-def test_a_file_that_a_program_reads_counts(project: Project, target: str, edited: str) -> None:
-    """Once it has changed, the log knows nothing of the program; until then everything."""
+def test_edited_input_file_invalidates_the_log(project: Project, target: str, edited: str) -> None:
+    """Files that the program reads are part of the key of its probes; others are not."""
     project.write({
         "report.py": "from helper import check\n\ncheck()\n",
         "helper.py": "import jax\n\ndef check():\n"
@@ -188,7 +192,7 @@ def test_a_file_that_a_program_reads_counts(project: Project, target: str, edite
     def steps() -> dict[str, bool]:
         ending = project.run("bisect", target, *ENDS, "--json", "-")
         assert ending.code == 0, ending.err
-        answer = found(ending)
+        answer = read_answer(ending)
         return {step["version"]: step["replayed"] for step in answer["steps"] if not step["again"]}
 
     first = steps()
@@ -200,30 +204,30 @@ def test_a_file_that_a_program_reads_counts(project: Project, target: str, edite
     assert not any(steps().values())
 
 
-def test_another_timeout_is_another_question(project: Project) -> None:
-    """What did not end within three seconds may end within sixty."""
+def test_timeout_is_part_of_the_log_key(project: Project) -> None:
+    """A point that hit a timeout of five seconds may end within sixty."""
     deed = "__import__('time').sleep(6)\n    raise KeyError('axis')"
-    late = found(searched(project, deed, *ENDS, "--timeout", "5", "--json", "-"))
+    late = read_answer(bisect_since(project, deed, *ENDS, "--timeout", "5", "--json", "-"))
     assert "timeout" in late["predicate"]["about"]
-    patient = found(searched(project, deed, *ENDS, "--timeout", "60", "--json", "-"))
+    patient = read_answer(bisect_since(project, deed, *ENDS, "--timeout", "60", "--json", "-"))
     assert "KeyError" in patient["predicate"]["about"]
 
 
-def test_other_packages_are_another_question(project: Project) -> None:
-    """What lacks a package says nothing of a release, and is tried again with it."""
-    project.write(packaged({"mine.py": ""}, "pkg", wants="jax>=0.6"))
+def test_with_packages_are_part_of_the_log_key(project: Project) -> None:
+    """A probe that lacked a package says nothing about the same release with the package."""
+    project.write(package_files({"mine.py": ""}, "pkg", wants="jax>=0.6"))
     deed = "import mine\n    raise KeyError('axis')"
-    without = searched(project, deed, *ENDS)
+    without = bisect_since(project, deed, *ENDS)
     assert without.code == 2
     assert "the script imports 'mine'" in without.error
     assert "--with mine" in without.error
-    beside = found(searched(project, deed, *ENDS, "--with", "./pkg", "--json", "-"))
+    beside = read_answer(bisect_since(project, deed, *ENDS, "--with", "./pkg", "--json", "-"))
     assert "KeyError" in beside["predicate"]["about"]
 
 
 @pytest.mark.cell
-def test_a_search_that_is_killed(project: Project) -> None:
-    """Nothing of it is left running, and what it knew is not probed again."""
+def test_killed_bisect_leaves_no_process_and_resumes_from_its_log(project: Project) -> None:
+    """Finished probes are replayed by the next search."""
     note = project.path / "pid"
     deed = "raise KeyError('axis')"
     slow = f"""\
@@ -240,13 +244,13 @@ def test_a_search_that_is_killed(project: Project) -> None:
             time.sleep(0.05)
         search.kill()
     assert gone(int(note.read_text()))
-    answer = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
+    answer = read_answer(project.run("bisect", "report.py", *ENDS, "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
     assert [step["version"] for step in answer["steps"] if step["replayed"]] == ["0.6.0", "0.6.2"]
 
 
-def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
-    """It is bad, and the point before it is tried until it is hardly good by chance."""
+def test_flaky_point_counts_as_bad(project: Project) -> None:
+    """The last good point is repeated until it is unlikely to be good by chance."""
     file = project.path / "count"
     deed = f"""\
     import pathlib
@@ -255,7 +259,7 @@ def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
     if jax.__version__ == "0.6.1":
         file.write_text("x" * (tries + 1))
     assert jax.__version__ == "0.6.1" and tries % 2"""
-    ending = searched(project, deed.strip())
+    ending = bisect_since(project, deed.strip())
     assert ending.code == 0
     assert "first bad: jax 0.6.1, last good: 0.6.0" in ending.out
     assert "flaky: 0.6.1 does not show the same twice: " in ending.out
@@ -266,17 +270,17 @@ def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
     )
 
 
-def test_what_is_bad_in_several_ways_is_bad(project: Project) -> None:
-    """Not flaky: no run of it is good."""
+def test_point_that_always_fails_with_varying_errors_is_not_flaky(project: Project) -> None:
+    """No attempt at it is good."""
     deed = "import os; raise (KeyError if os.getpid() % 2 else ValueError)('axis')"
-    ending = searched(project, deed, *ENDS, "--repeat", "2")
+    ending = bisect_since(project, deed, *ENDS, "--repeat", "2")
     assert ending.code == 0
     assert "first bad: jax 0.6.1, last good: 0.6.0" in ending.out
     assert "flaky" not in ending.out
 
 
-def test_a_failure_in_between_is_found(project: Project) -> None:
-    """Where both ends are alike, every point is tried; the timeline shows each stretch."""
+def test_bisect_finds_a_failure_between_equal_ends(project: Project) -> None:
+    """If both ends are alike, every point is tried."""
     project.write({"report.py": "import jax\nassert jax.__version__ != '0.6.1', 'broken'"})
     ending = project.run("bisect", "report.py", *ENDS)
     assert ending.code == 0
@@ -288,8 +292,10 @@ def test_a_failure_in_between_is_found(project: Project) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--every",)])
-def test_an_error_between_ends_that_print(project: Project, options: tuple[str, ...]) -> None:
-    """It is worse than what tells the ends apart, which is told, too."""
+def test_error_between_ends_that_differ_in_output_takes_precedence(
+    project: Project, options: tuple[str, ...]
+) -> None:
+    """The difference between the ends is reported in addition."""
     lines = (
         "import jax, os",
         "if jax.__version__ == '0.6.1': os.abort()",
@@ -303,18 +309,18 @@ def test_an_error_between_ends_that_print(project: Project, options: tuple[str, 
 
 
 @pytest.mark.parametrize("message", ["'axis'", "'axis' of version two"])
-def test_another_message_is_a_change_of_its_own(project: Project, message: str) -> None:
-    """The first bad point is the first that raises the same type."""
+def test_first_point_with_the_bad_error_type_is_first_bad(project: Project, message: str) -> None:
+    """Another message of the same error type is another stretch of the timeline."""
     lines = ("import jax", "if jax.__version__ == '0.6.1': raise KeyError('no such name at all')",
              f"if jax.__version__ > '0.6.1': raise KeyError({message!r})")  # fmt: skip
     project.write({"report.py": "\n".join(lines)})
-    answer = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
+    answer = read_answer(project.run("bisect", "report.py", *ENDS, "--json", "-"))
     assert (answer["last_good"], answer["first_bad"], answer["others"]) == ("0.6.0", "0.6.1", [])
     assert [one["first"] for one in answer["timeline"]] == ["0.6.0", "0.6.1", "0.6.2"]
 
 
-def test_a_good_end_that_fails_is_a_fix(project: Project) -> None:
-    """What is called bad works there."""
+def test_failing_good_end_is_reported_as_fix(project: Project) -> None:
+    """The bad end works, so the search reports the fix."""
     project.write({"report.py": "import jax\nassert jax.__version__ > '0.6.0', 'broken'"})
     ending = project.run("bisect", "report.py", *ENDS)
     assert ending.code == 0
@@ -323,8 +329,8 @@ def test_a_good_end_that_fails_is_a_fix(project: Project) -> None:
     )
 
 
-def test_facts_of_an_environment_are_no_change(project: Project) -> None:
-    """A script that prints its versions does the same everywhere, as far as one can say."""
+def test_printed_versions_paths_and_times_are_ignored(project: Project) -> None:
+    """Ends that differ only in facts of their environments are alike."""
     printed = (
         "jax.__version__", "jax.print_environment_info()", "jax.devices()", "jax.__file__",
         "id(jax), object()", "time.time(), 's'", "sys.version", "jax.__version_info__",
@@ -338,13 +344,13 @@ def test_facts_of_an_environment_are_no_change(project: Project) -> None:
     assert "are alike: both end with ok, and nothing else" in ending.error
 
 
-def test_ends_that_differ_in_versions_alone_say_so(project: Project) -> None:
-    """And in what; `--when text` compares what is printed as it is."""
+def test_ends_that_differ_only_in_versions_are_refused(project: Project) -> None:
+    """The message quotes both lines; `--when text` compares the raw output."""
     project.write({"report.py": "import jax\nprint('jax is', jax.__version__)"})
     ending = project.run("bisect", "report.py", *ENDS)
     assert "nothing else differs but facts of the environment" in ending.error
     assert "prints 'jax is 0.6.2' instead of 'jax is 0.6.0'" in ending.error
-    answer = found(project.run("bisect", "report.py", *ENDS, "--when", "text", "--json", "-"))
+    answer = read_answer(project.run("bisect", "report.py", *ENDS, "--when", "text", "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
 
 
@@ -352,8 +358,10 @@ def test_ends_that_differ_in_versions_alone_say_so(project: Project) -> None:
     ("0.6.2", "first bad: jax 0.6.2, last good: 0.6.1 (bad: prints something else"),
     ("never", "fixed in jax 0.6.1, last bad: 0.6.0 (bad: ends with AttributeError"),
 ])  # fmt: skip
-def test_an_interface_that_does_not_exist_yet(project: Project, wrong: str, headline: str) -> None:
-    """Says nothing of what the bad end prints, unless that is what all others print."""
+def test_missing_api_at_the_good_end_is_no_change_of_output(
+    project: Project, wrong: str, headline: str
+) -> None:
+    """Unless every other point prints the same as the bad end: then it is a fix."""
     lines = ("import jax", "if jax.__version__ == '0.6.0': jax.shard_mop",
              f"print('wrong' if jax.__version__ == {wrong!r} else 'right')")  # fmt: skip
     project.write({"report.py": "\n".join(lines)})
@@ -362,12 +370,12 @@ def test_an_interface_that_does_not_exist_yet(project: Project, wrong: str, head
     assert headline in ending.out
 
 
-def test_an_api_that_is_missing_at_the_good_end(project: Project) -> None:
-    """Where both ends fail, what works in between is the good end."""
+def test_working_point_replaces_a_good_end_that_lacks_the_api(project: Project) -> None:
+    """If both ends fail, a point between them that works becomes the good end."""
     lines = ("import jax", "if jax.__version__ == '0.6.0': jax.shard_mop",
              "if jax.__version__ == '0.6.2': raise ValueError('broken')")  # fmt: skip
     project.write({"report.py": "\n".join(lines)})
-    answer = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
+    answer = read_answer(project.run("bisect", "report.py", *ENDS, "--json", "-"))
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.1", "0.6.2")
     assert answer["timeline"][0]["verdict"] == "other"
 
@@ -393,12 +401,12 @@ mine    1.0
 
 
 @pytest.mark.parametrize("name", ["issue.md", "report.py"])
-def test_a_report_as_pasted(project: Project, name: str) -> None:
-    """Its prompts are taken off, what they show is printed, and its versions are used."""
-    project.write(packaged({"mine.py": "which = '1.0'"}, "pkg", wants="jax>=0.6"))
+def test_bisect_runs_a_pasted_report(project: Project, name: str) -> None:
+    """Prompts are removed, expressions are printed, and the versions in the report are used."""
+    project.write(package_files({"mine.py": "which = '1.0'"}, "pkg", wants="jax>=0.6"))
     project.write({name: ISSUE.replace(">>> import", "$ export MINE=a\n>>> import")})
     ending = project.run("bisect", name, *ENDS, "--with", "./pkg", "--json", "-")
-    answer = found(ending)
+    answer = read_answer(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
     assert f"{name}: its script is " in ending.err
 
@@ -407,10 +415,10 @@ def test_a_report_as_pasted(project: Project, name: str) -> None:
     ("old", "expected"),
     [("jax<0.6.1", "mine 1.0 -> 2.0"), ("jax>=0.6", "with mine 1.0 on both sides")],
 )
-def test_a_package_does_not_float(
+def test_with_package_is_pinned_to_one_version_if_possible(
     project: Project, monkeypatch: pytest.MonkeyPatch, old: str, expected: str
 ) -> None:
-    """One version is taken where there is one for both ends; else it is told what differs."""
+    """If no version fits both ends, its versions are listed among the differences."""
     links = project.path / "links"
     write_wheel(links, "1.0", old, "version = 1")
     write_wheel(links, "2.0", "jax>=0.6.1", "version = 2")
@@ -422,8 +430,8 @@ def test_a_package_does_not_float(
     assert expected in ending.out
 
 
-def test_a_script_that_needs_arguments(project: Project) -> None:
-    """Its usage is shown, and how to give them."""
+def test_script_that_needs_arguments_is_refused_with_its_usage(project: Project) -> None:
+    """The message shows how to pass the arguments."""
     lines = ("import argparse", "parser = argparse.ArgumentParser()",
              "parser.add_argument('--steps', required=True)", "parser.parse_args()")  # fmt: skip
     project.write({"report.py": "\n".join(lines)})
@@ -433,17 +441,17 @@ def test_a_script_that_needs_arguments(project: Project) -> None:
     assert "'python report.py ...'" in ending.error
 
 
-def test_what_a_command_prints_last_is_told(project: Project) -> None:
-    """Beside its exit status."""
+def test_last_line_of_a_failing_command_is_reported(project: Project) -> None:
+    """In addition to its exit status."""
     project.write({"report.py": SINCE.format(deed="import sys; sys.exit('no such axis')")})
-    answer = found(project.run("bisect", "python report.py", *ENDS, "--json", "-"))
+    answer = read_answer(project.run("bisect", "python report.py", *ENDS, "--json", "-"))
     assert answer["predicate"]["about"] == "ends with exit: status 1: no such axis"
 
 
 def test_a_secret_in_the_last_line_is_masked(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As everywhere."""
+    """Values of secret environment variables never reach the output."""
     monkeypatch.setenv("MY_API_TOKEN", "hunter2-hunter2")
     project.write({"report.py": SINCE.format(deed="raise SystemExit('of hunter2-hunter2')")})
     ending = project.run("bisect", "python report.py", *ENDS)
@@ -451,10 +459,10 @@ def test_a_secret_in_the_last_line_is_masked(
     assert "hunter2" not in ending.out
 
 
-def test_a_hang_is_ended(project: Project) -> None:
-    """And is an ending as any other; where it hangs is told."""
+def test_hang_is_stopped_by_the_timeout_and_located(project: Project) -> None:
+    """The hang counts as an outcome, and its line is reported."""
     deed = "import time; time.sleep(60)"
-    answer = found(searched(project, deed, *ENDS, "--timeout", "6", "--json", "-"))
+    answer = read_answer(bisect_since(project, deed, *ENDS, "--timeout", "6", "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
     assert answer["steps"][1]["outcome"] == "timed_out"
     assert answer["steps"][1]["said"].endswith("; at report.py:4 in <module>")
@@ -468,8 +476,10 @@ def test_a_hang_is_ended(project: Project) -> None:
         (("--metric", r"^took ([\d.e-]+)"), "metric"),
     ],
 )
-def test_a_call_that_is_slow(project: Project, options: tuple[str, ...], name: str) -> None:
-    """Seven times as long is found in a hundredth of the time of the process."""
+def test_bisect_by_time_region_and_printed_metric(
+    project: Project, options: tuple[str, ...], name: str
+) -> None:
+    """A call that takes seven times as long is found although the process takes far longer."""
     lines = (
         "import time, jax, conformance",
         "slow = jax.__version__ >= '0.6.1'",
@@ -478,13 +488,13 @@ def test_a_call_that_is_slow(project: Project, options: tuple[str, ...], name: s
         "print('took', 0.07 if slow else 0.01)",
     )
     project.write({"report.py": "\n".join(lines)})
-    answer = found(project.run("bisect", "report.py", *ENDS, *options, "--json", "-"))
+    answer = read_answer(project.run("bisect", "report.py", *ENDS, *options, "--json", "-"))
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
     assert answer["predicate"]["name"] == name
 
 
-def test_a_warm_call_of_a_case(project: Project) -> None:
-    """It has a time of its own, also where the case donates its arguments."""
+def test_stage_call_times_a_case_that_donates_its_arguments(project: Project) -> None:
+    """Donated arguments must not make the measured time zero."""
     body = CASE.replace("args=", "jit={'donate_argnums': 0}, args=")
     project.write({"cases/numbers/doubling.py": body})
     ends = ("--good", "0.6.0", "--bad", "0.6.1", "--stage", "call")
@@ -503,8 +513,10 @@ def test_a_warm_call_of_a_case(project: Project) -> None:
         (("--stage", "call", "--repeat", "3"), "--repeat: goes with what one look shows"),
     ],
 )
-def test_options_of_what_is_measured(project: Project, options: tuple[str, ...], said: str) -> None:
-    """One thing is measured at a time."""
+def test_contradicting_measurement_options_are_refused(
+    project: Project, options: tuple[str, ...], said: str
+) -> None:
+    """One search measures one thing."""
     project.write({"report.py": "print(1)"})
     ending = project.run("bisect", "report.py", *ENDS, *options)
     assert ending.code == 2
@@ -518,16 +530,16 @@ def test_options_of_what_is_measured(project: Project, options: tuple[str, ...],
         ("raise KeyError('axis')", "both end with KeyError: 'axis'"),
     ],
 )
-def test_ends_that_are_alike(project: Project, script: str, said: str) -> None:
-    """There is nothing to search."""
+def test_bisect_of_equal_ends_exits_2(project: Project, script: str, said: str) -> None:
+    """The message names the common outcome."""
     project.write({"report.py": script})
     ending = project.run("bisect", "report.py", *ENDS)
     assert ending.code == 2
     assert f"are alike: {said}" in ending.error
 
 
-def test_ends_that_fail_for_different_reasons(project: Project) -> None:
-    """The bad one is the bug, and the good one is told."""
+def test_ends_with_different_errors_search_for_the_bad_one(project: Project) -> None:
+    """The failure of the good end is reported as well."""
     script = "import jax\nraise (KeyError if jax.__version__ == '0.6.0' else OSError)('wrong')"
     project.write({"report.py": script})
     ending = project.run("bisect", "report.py", *ENDS)
@@ -546,8 +558,8 @@ def test_ends_that_fail_for_different_reasons(project: Project) -> None:
         ((*ENDS, "--when", "exit"), "was to be good, got bad: KeyError"),
     ],
 )  # fmt: skip
-def test_ends_that_are_wrong(project: Project, options: tuple[str, ...], said: str) -> None:
-    """It is told which, and what was expected."""
+def test_invalid_ends_are_refused(project: Project, options: tuple[str, ...], said: str) -> None:
+    """Swapped, equal or ambiguous ends, and a good end that is bad."""
     project.write({"report.py": "raise KeyError(1)"})
     ending = project.run("bisect", "report.py", *options)
     assert ending.code == 2
@@ -561,8 +573,10 @@ def test_ends_that_are_wrong(project: Project, options: tuple[str, ...], said: s
         ("numbers/gone", 3, "numbers/gone"),
     ],
 )
-def test_a_target_that_is_not_there(project: Project, target: str, code: int, said: str) -> None:
-    """It is told before anything is tried."""
+def test_unknown_target_is_refused_before_any_probe(
+    project: Project, target: str, code: int, said: str
+) -> None:
+    """A missing script exits with 2, an unknown case with 3."""
     ending = project.run("bisect", target, *ENDS)
     assert (ending.code, ending.out) == (code, "")
     assert said in ending.error
@@ -581,14 +595,12 @@ SINCE_COMMAND = (
         ("memory", "held = b'x' * (late * 2**28)", "MiB, between"),
     ],
 )
-def test_the_first_release_that_takes_more(
-    project: Project, figure: str, deed: str, unit: str
-) -> None:
-    """Each point is measured as often as it takes; the medians are told."""
+def test_bisect_by_time_and_by_memory(project: Project, figure: str, deed: str, unit: str) -> None:
+    """Each point is measured until it is decided; medians are reported."""
     target = SINCE_COMMAND.format(deed)
     ending = project.run("bisect", "--command", target, *ENDS, "--when", figure, "--json", "-")
     assert ending.code == 0, ending.err
-    answer = found(ending)
+    answer = read_answer(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
     assert answer["predicate"]["about"].startswith(f"takes more {figure} than ")
     assert unit in answer["predicate"]["about"]
@@ -610,20 +622,20 @@ f(jax.device_put(jnp.ones(8), NamedSharding(mesh, P("x"))))
 """
 
 
-def test_the_first_release_with_a_collective(project: Project) -> None:
-    """Of a script, which sets its own flags: all that it compiles is looked at."""
+def test_bisect_script_by_a_fact_of_its_hlo(project: Project) -> None:
+    """Every program that the script compiles is inspected, with the flags the script sets."""
     project.write({"gathers.py": GATHERED})
     ending = project.run(
         "bisect", "gathers.py", *ENDS, "--fact", "collectives.all-gather", "--json", "-"
     )
     assert ending.code == 0, ending.err
-    answer = found(ending)
+    answer = read_answer(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
     assert answer["predicate"]["about"] == "states collectives.all-gather = 1"
 
 
-def test_a_fact_of_a_case(project: Project) -> None:
-    """One that is no part of what gates may be asked about, too."""
+def test_bisect_case_by_fact_requires_ends_that_differ_in_it(project: Project) -> None:
+    """Also facts that gate nothing can be searched."""
     case = ("numbers/doubled", "--good", "0.6.0", "--bad", "0.6.2")
     same = project.run("bisect", *case, "--fact", "ops.multiply")
     assert same.code == 2
@@ -641,10 +653,10 @@ def test_a_fact_of_a_case(project: Project) -> None:
         (("--stage", "compile"), "has no time to compile; expected a --stage"),
     ],
 )
-def test_questions_that_contradict_each_other(
+def test_contradicting_predicate_options_are_refused(
     project: Project, options: tuple[str, ...], said: str
 ) -> None:
-    """Before anything is tried, where that can be known."""
-    ending = searched(project, "pass", *ENDS, *options)
+    """Before any probe, where the contradiction is known by then."""
+    ending = bisect_since(project, "pass", *ENDS, *options)
     assert ending.code == 2
     assert said in ending.err

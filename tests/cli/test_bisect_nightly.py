@@ -1,4 +1,4 @@
-"""`conformance bisect` over the nights of an index, with a real jax under their names."""
+"""`conformance bisect` over nightlies: a fake index serves one real jax under several dates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LABELS = [f"0.8.3.dev{night}" for night in NIGHTS]
 
 @pytest.fixture(scope="session")
 def jaxes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return folders with the code of jax 0.8.3: as it is, and without `jax.numpy.signbit`."""
+    """Return folders with the code of jax 0.8.3: unmodified, and without `jax.numpy.signbit`."""
     python = python_of(planned_cell("0.8.3"))
     (source,) = python.parents[1].glob("lib/python3*/site-packages/jax")
     folders = []
@@ -53,9 +53,9 @@ def _link(source: str, target: str) -> None:
 
 
 def add_night(index: FakeIndex, version: str, code: Path) -> None:
-    """Add a jax whose wheel says where its code is.
+    """Add a nightly whose wheel only points to the folder of its code.
 
-    Were it within, every run of the tests would leave it in the package cache, for each night.
+    A wheel with the code inside would stay in the package cache, for each date and test run.
     """
     files = {"night.pth": f"{code}\n"}
     index.add("jax", version, requires=REQUIRES.format(version), files=files)
@@ -63,7 +63,7 @@ def add_night(index: FakeIndex, version: str, code: Path) -> None:
 
 @pytest.fixture
 def index(tmp_path: Path, jaxes: tuple[Path, Path]) -> Iterator[FakeIndex]:
-    """Nights with the jax of before, and from the third on of after."""
+    """Four nightlies: the first two with the unmodified jax, the others with the modified one."""
     folder = tmp_path / "index"
     folder.mkdir()
     made = FakeIndex(folder=folder, html=True, upload_times=False)
@@ -82,7 +82,7 @@ def project(
     private_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:
-    """A project that names the index, with a script that one night broke."""
+    """A project that names the index, with a script that one nightly broke."""
     monkeypatch.setenv("CONFORMANCE_CACHE", str(private_cache))
     monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX", raising=False)
     settings = f'[tool.conformance]\nnightly-index = "{index.url}"\n'
@@ -94,7 +94,7 @@ def project(
 
 @pytest.fixture
 def later(index: FakeIndex, jaxes: tuple[Path, Path]) -> list[str]:
-    """Three nights more, which no other test has looked at: good, good, bad."""
+    """Three further nightlies that no other test has installed: good, good, bad."""
     index.projects.clear()
     labels = [f"0.8.3.dev202602{day}" for day in ("01", "02", "03")]
     for number, version in enumerate(labels):
@@ -102,8 +102,8 @@ def later(index: FakeIndex, jaxes: tuple[Path, Path]) -> list[str]:
     return labels
 
 
-def test_the_first_bad_night(project: Project) -> None:
-    """Days without a nightly are no points; which jaxlib each went with is told."""
+def test_bisect_finds_the_first_bad_nightly(project: Project) -> None:
+    """Dates without a nightly are no points; the jaxlib of the first bad nightly is reported."""
     ends = ("--axis", "nightly", "--good", "2026-01-10", "--bad", "2026-01-14")
     ending = project.run("bisect", "report.py", *ends)
     assert ending.code == 0, ending.err
@@ -115,8 +115,8 @@ def test_the_first_bad_night(project: Project) -> None:
     assert "of 4 points" in lines[-1]
 
 
-def test_a_release_and_a_night_are_ends_of_one_search(project: Project) -> None:
-    """Which knows what another search found."""
+def test_release_and_nightly_can_be_the_ends_of_one_search(project: Project) -> None:
+    """Probes of an earlier search are replayed."""
     project.run("bisect", "report.py", "--good", "nightly:2026-01-10", "--bad", "nightly")
     ending = project.run(
         "bisect", "report.py", "--good", "0.8.2", "--bad", "nightly-1", "--json", "-"
@@ -128,8 +128,8 @@ def test_a_release_and_a_night_are_ends_of_one_search(project: Project) -> None:
     assert {LABELS[1], LABELS[2]} <= {*replayed}
 
 
-def test_neighbours_are_answered_at_once(project: Project) -> None:
-    """By both ends, and both once more."""
+def test_adjacent_nightlies_need_only_the_ends_and_their_confirmation(project: Project) -> None:
+    """Both ends are probed twice, and nothing else."""
     ends = ("--good", LABELS[1], "--bad", "nightly:2026-01-13", "--fresh", "--json", "-")
     answer: dict[str, Any] = project.run("bisect", "report.py", *ends).json
     assert answer["first_bad"] == LABELS[2]
@@ -137,10 +137,10 @@ def test_neighbours_are_answered_at_once(project: Project) -> None:
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["its page says little", "its page says all"])
-def test_a_night_that_vanished_is_stepped_around(
+def test_nightly_whose_wheel_vanished_is_left_out(
     project: Project, index: FakeIndex, later: list[str], known: bool
 ) -> None:
-    """And listed, whether that shows when the index is read, or when it is to be installed."""
+    """It is listed, whether the index page or the installation reveals that it is missing."""
     if known:
         index.add("jaxlib", later[1], tag="cp311-cp311-manylinux_2_27_x86_64")
     (index.folder / f"jax-{later[1]}-py3-none-any.whl").unlink()
@@ -156,8 +156,8 @@ def test_a_night_that_vanished_is_stepped_around(
     assert f"jax-{later[1]}-py3-none-any.whl" in gone.error
 
 
-def test_a_case_runs_in_a_night(project: Project) -> None:
-    """In the cell of that name, whose packages are what the lock says."""
+def test_case_runs_in_the_cell_of_a_nightly(project: Project) -> None:
+    """The cell is named after the nightly and has its version of jax."""
     body = "import jax.numpy as jnp\nreturn {'there': np.bool_(hasattr(jnp, 'signbit'))}"
     project.write({"cases/numbers/there.py": case(body)})
     ran = project.run("run", "--cell", "nightly-3@cpu1", "--json", "-")
@@ -177,10 +177,10 @@ def test_a_case_runs_in_a_night(project: Project) -> None:
         ),
     ],
 )
-def test_an_index_that_does_not_answer(
+def test_bisect_with_unreachable_index_exits_4(
     project: Project, monkeypatch: pytest.MonkeyPatch, variable: str, options: list[str]
 ) -> None:
-    """One error that says which to set, without what is secret in it."""
+    """The message names the variable to set, and masks the password in its URL."""
     monkeypatch.setenv(variable, "http://user:secret@127.0.0.1:9/index/")
     ending = project.run("bisect", "report.py", *options)
     assert ending.code == 4
@@ -189,8 +189,8 @@ def test_an_index_that_does_not_answer(
     assert "secret" not in ending.err
 
 
-def test_days_that_are_none(project: Project) -> None:
-    """Of the index, of the calendar, or in the wrong order."""
+def test_invalid_nightly_dates_are_refused(project: Project) -> None:
+    """Dates without a nightly, dates that do not exist, equal ends, and ends in the wrong order."""
     ends = ("--axis", "nightly", "--good", "2026-01-10", "--bad")
     gone = project.run("bisect", "report.py", *ends, "2026-01-12")
     assert (gone.code, "no nightly of that date; expected e.g. nightly:" in gone.error) == (2, True)

@@ -1,4 +1,4 @@
-"""`conformance bisect` of tests of suites, and what of tests is asked of whole processes."""
+"""`conformance bisect` of tests of suites, and targets that look like them."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ class TestMap:
         ("my_package:loss", None, "", False),
     ],
 )
-def test_what_is_a_test(target: str, when: str | None, fact: str, *, is_one: bool) -> None:
-    """By its node; what a process prints or compiles is known of one that runs alone."""
+def test_is_test_name_recognises_node_ids(
+    target: str, when: str | None, fact: str, *, is_one: bool
+) -> None:
+    """Output and facts are those of a whole process, so such a target runs as a script."""
     assert is_test_name(target, when, fact) is is_one
 
 
 @pytest.mark.cell
-def test_a_test_of_a_suite(new_project: MakeProject) -> None:
-    """Its conftest files count; the first good release by how it fails, as a run tells it."""
+def test_bisect_finds_the_first_good_release_of_a_suite_test(new_project: MakeProject) -> None:
+    """Its conftest files are used; a node id must name exactly one test."""
     project = new_project({
         "suite/conftest.py": "import pytest\n\n@pytest.fixture(autouse=True)\ndef _(): yield\n",
         "suite/test_map.py": MAP,

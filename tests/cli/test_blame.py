@@ -1,4 +1,4 @@
-"""`conformance blame` in real environments, and all that goes wrong."""
+"""`conformance blame` in real environments, and its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.engine.blobs import BlobStore
 from tests.bench import planned_cell, python_of
 from tests.projects import HEAD
 
-from .packages import packaged, write_wheel
+from .packages import package_files, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +46,8 @@ pytestmark = pytest.mark.project({"cases/numbers/doubling.py": CASE, "report.py"
 """A project with a case and a script that numpy 2.2.6 breaks."""
 
 
-def blamed(project: Project, target: str, *options: str) -> dict[str, Any]:
-    """Return what is to blame from 0.6.0 to 0.6.1, between which jax's and others differ."""
+def blame_json(project: Project, target: str, *options: str) -> dict[str, Any]:
+    """Return the JSON of a search for the package to blame, from jax 0.6.0 to 0.6.1."""
     ending = project.run(
         "blame", target, "--good", "0.6.0", "--bad", "0.6.1", "--json", "-", *options
     )
@@ -56,31 +56,33 @@ def blamed(project: Project, target: str, *options: str) -> dict[str, Any]:
     return found
 
 
-def differing(one: str, other: str) -> set[str]:
-    """Return the packages of which two cells have other versions."""
+def find_differing_packages(one: str, other: str) -> set[str]:
+    """Return the packages whose versions differ between two cells."""
     sides = [set(planned_cell(cell).versions.items()) for cell in (one, other)]
     return {package for package, _ in sides[0] ^ sides[1]}
 
 
-def refused(project: Project, *arguments: str) -> Ending:
-    """Return how a search ends for which there is no reason; nothing was tried."""
+def run_refused(project: Project, *arguments: str) -> Ending:
+    """Run a search that is refused before any trial, and return its ending."""
     ending = project.run("blame", *arguments)
     assert ending.out == ""
     return ending
 
 
-def test_a_script(project: Project) -> None:
-    """The package with both versions, in few environments; again from the log."""
-    found = blamed(project, "report.py")
+def test_blame_finds_the_package_that_breaks_a_script(project: Project) -> None:
+    """Few environments are tried; a second search replays the log."""
+    found = blame_json(project, "report.py")
     assert found["culprits"] == [NUMPY]
     assert (found["from"], found["to"]) == ("jax0.6.0-py311-cpu1", "jax0.6.1-py311-cpu1")
     assert found["predicate"]["name"] == "ending"
     assert found["confirmed"]
     assert found["held_back"] == "before"
     assert [entry["packages"] for entry in found["together"]] == [["jax", "jaxlib"]]
-    assert {each["package"] for each in found["packages"]} == differing(found["from"], found["to"])
+    assert {each["package"] for each in found["packages"]} == find_differing_packages(
+        found["from"], found["to"]
+    )
     assert len({step["cell"] for step in found["steps"]}) <= 8
-    again = blamed(project, "report.py")
+    again = blame_json(project, "report.py")
     assert again["culprits"] == [NUMPY]
     assert all(step["replayed"] != step["again"] for step in again["steps"])
     lines = project.run("blame", "report.py", "--good", "0.6.0", "--bad", "0.6.1").out.splitlines()
@@ -88,15 +90,15 @@ def test_a_script(project: Project) -> None:
     assert "to blame: numpy 2.2.4 -> 2.2.6 (after: ends with KeyError: 'axis')" in lines
 
 
-def test_a_case(project: Project) -> None:
-    """By its own reference."""
-    found = blamed(project, "numbers/doubled")
+def test_blame_judges_a_case_by_its_reference(project: Project) -> None:
+    """The predicate is the conformance of the case."""
+    found = blame_json(project, "numbers/doubled")
     assert found["culprits"] == [NUMPY]
     assert found["predicate"]["name"] == "conformance"
 
 
-def test_a_case_for_another_search(project: Project) -> None:
-    """Which has two cells and a runner, and asks for the packages."""
+def test_blame_case_with_cells_and_runner_of_the_caller(project: Project) -> None:
+    """Another search passes its own cells, runner and locks."""
     context = ProjectContext(project.path)
     locks: dict[str, Lock] = {}
     blobs = BlobStore(project.path / "blobs")
@@ -129,9 +131,11 @@ def mine(env):
 """
 
 
-def test_a_package_of_the_users_own(project: Project) -> None:
-    """It is beside each mixture; a release that it does not go with is no end."""
-    project.write({"cases/numbers/owned.py": NEEDS_MINE, **packaged({"mine.py": MINE}, "mine")})
+def test_with_package_is_installed_in_every_mixture(project: Project) -> None:
+    """A release that the package does not support cannot be an end."""
+    project.write(
+        {"cases/numbers/owned.py": NEEDS_MINE, **package_files({"mine.py": MINE}, "mine")}
+    )
     options = ("numbers/mine", "--good", "0.6.1", "--bad", "0.6.2", "--json", "-")
     lacking = project.run("blame", *options)
     assert (lacking.code, "requires mine, the cell has none" in lacking.error) == (2, True)
@@ -173,7 +177,7 @@ def versioned(env):
 def test_a_wanted_package_of_other_versions(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, oldest: str
 ) -> None:
-    """It is a candidate: alone where its old version goes with the new release, else with jax.
+    """A `--with` package whose version differs is a candidate, alone or together with jax.
 
     A script gets one version where one goes with both ends.
     """
@@ -195,15 +199,15 @@ def test_a_wanted_package_of_other_versions(
     assert culprits == ({"mine"} if oldest == "jax" else {"mine", "jax", "jaxlib"}), ending.json
 
 
-def test_a_command(project: Project) -> None:
-    """What moves together is named together."""
+def test_packages_that_move_together_are_blamed_together(project: Project) -> None:
+    """The packages jax and jaxlib can only move together."""
     code = "import jax, sys; sys.exit(jax.__version__ > '0.6.0')"
-    found = blamed(project, f'python -c "{code}"')
+    found = blame_json(project, f'python -c "{code}"')
     assert {one["package"] for one in found["culprits"]} == {"jax", "jaxlib"}
 
 
-def test_a_pin(project: Project) -> None:
-    """A cell id says more than a release; one package that differs is to blame."""
+def test_pinned_package_of_a_cell_is_blamed(project: Project) -> None:
+    """Only the pinned package differs between the two cells."""
     pinned = "jax0.6.0-py311-cpu1-numpy2.2.6"
     ending = project.run("blame", "report.py", "--good", "0.6.0", "--bad", pinned, "--json", "-")
     assert ending.code == 0, ending.err
@@ -211,8 +215,8 @@ def test_a_pin(project: Project) -> None:
     assert ending.json["packages"] == [NUMPY]
 
 
-def test_an_environment_that_exists(project: Project) -> None:
-    """It is not touched: another one with its versions stands for it."""
+def test_path_environment_is_replaced_by_a_copy_and_not_changed(project: Project) -> None:
+    """A new environment with the same versions is used in its place."""
     path = f"path:{python_of(planned_cell('0.6.0'))}"
     ending = project.run("blame", "report.py", "--good", path, "--bad", "0.6.1")
     assert ending.code == 0, ending.err
@@ -253,25 +257,29 @@ def test_an_environment_that_exists(project: Project) -> None:
         ),
     ],
 )
-def test_what_cannot_be_searched(project: Project, arguments: tuple[str, ...], said: str) -> None:
-    """It is told before anything is tried."""
-    ending = refused(project, *arguments)
+def test_blame_refuses_invalid_ends_before_any_trial(
+    project: Project, arguments: tuple[str, ...], said: str
+) -> None:
+    """Equal ends, ends that differ in devices, unknown releases and targets."""
+    ending = run_refused(project, *arguments)
     assert ending.code == 2
     assert said in ending.error
 
 
-def test_ends_that_are_alike(project: Project) -> None:
-    """There is nothing to search."""
+def test_blame_of_equal_ends_exits_2(project: Project) -> None:
+    """The message names the common outcome."""
     project.write({"report.py": "print(1)"})
     ending = project.run("blame", "report.py", "--good", "0.6.0", "--bad", "0.6.1")
     assert ending.code == 2
     assert "are alike: both end with ok" in ending.error
 
 
-def test_an_index_that_does_not_answer(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is infrastructure, and the same command may do later."""
+def test_blame_with_unreachable_index_exits_4(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message asks to repeat the command."""
     monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/index/")
-    ending = refused(
+    ending = run_refused(
         project, "report.py", "--good", "0.6.2", "--bad", "jax0.6.2-py311-cpu1-numpy2.0.1"
     )
     assert ending.code == 4
@@ -279,8 +287,8 @@ def test_an_index_that_does_not_answer(project: Project, monkeypatch: pytest.Mon
 
 
 @pytest.mark.cell
-def test_a_search_that_is_interrupted(project: Project) -> None:
-    """It says so, and how to go on."""
+def test_interrupted_blame_says_how_to_continue(project: Project) -> None:
+    """The exit status is 130."""
     note = project.path / "note"
     slow = f"import pathlib, time\npathlib.Path({str(note)!r}).touch()\ntime.sleep(60)\n"
     project.write({"report.py": slow})

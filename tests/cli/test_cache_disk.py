@@ -1,4 +1,4 @@
-"""`conformance cache show` and `conformance cache prune`: what the cache takes, and gives."""
+"""`conformance cache show` and `conformance cache prune`: disk space used and freed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache with one finished environment, of a lock that is no more."""
+    """A cache with one finished environment whose lock no longer exists."""
     cache = tmp_path / "cache"
     facts = EnvironmentFacts(
         lock="gone", python="3.11.7", interpreter="", interpreter_size=0,
@@ -35,12 +35,12 @@ pytestmark = pytest.mark.project({"matrix/smoke.toml": SMOKE})
 
 @pytest.fixture
 def project(project: Project, cache: Path) -> Project:
-    """A project with one matrix of its own."""
+    """A project with one matrix, and the cache above."""
     return project
 
 
-def test_doctor_shows_each_environment_and_all_together(project: Project, cache: Path) -> None:
-    """Sizes, last use, and what nothing wants."""
+def test_cache_show_lists_each_environment_and_the_total(project: Project, cache: Path) -> None:
+    """Sizes, last use, and the reason why an environment is unused."""
     ending = project.run("cache", "show")
     assert ending.code == 0
     assert (
@@ -51,8 +51,8 @@ def test_doctor_shows_each_environment_and_all_together(project: Project, cache:
     assert "free: " in ending.out
 
 
-def test_doctor_s_disk_as_json(project: Project) -> None:
-    """The same, in bytes."""
+def test_cache_show_json_has_sizes_in_bytes(project: Project) -> None:
+    """The same figures as the table."""
     data = project.run("cache", "show", "--json", "-").json
     (row,) = data["environments"]
     assert row["environment"] == "jax0.6.2-py311-abc"
@@ -61,8 +61,8 @@ def test_doctor_s_disk_as_json(project: Project) -> None:
     assert data["own"] == data["on_disk"] == row["own"]
 
 
-def test_prune_says_what_it_would_remove_and_removes_it(project: Project, cache: Path) -> None:
-    """A dry run first; then there is nothing left to remove."""
+def test_prune_removes_what_its_dry_run_lists(project: Project, cache: Path) -> None:
+    """A second prune finds nothing to remove."""
     dry = project.run("cache", "prune", "--dry-run")
     assert dry.out.splitlines() == [
         "jax0.6.2-py311-abc: would go: its lock no longer exists",
@@ -75,8 +75,8 @@ def test_prune_says_what_it_would_remove_and_removes_it(project: Project, cache:
 
 
 @pytest.mark.parametrize("option", [("--dry-run",), ("--unused", "3")])
-def test_options_of_prune_alone_are_refused(project: Project, option: tuple[str, ...]) -> None:
-    """Nothing is removed by half a command, and nothing else done."""
+def test_prune_options_without_prune_are_refused(project: Project, option: tuple[str, ...]) -> None:
+    """`matrix --dry-run` without `--prune` does nothing."""
     ending = project.run("matrix", *option)
     assert ending.code == 2
     assert "are for --prune" in ending.error

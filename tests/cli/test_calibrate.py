@@ -1,4 +1,4 @@
-"""`conformance calibrate`: learning what is not stable, and runs that know it."""
+"""`conformance calibrate` finds unstable jobs, and runs take them as known."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ pytestmark = [pytest.mark.cell, pytest.mark.project({"cases/fam/topic.py": CASES
 
 @pytest.fixture
 def project(project: Project, shared_cache: Path) -> Project:
-    """A project with a case that is steady, and one that is right every other time."""
+    """A project with a stable case, and one that is right every other time."""
     locate_calibration(shared_cache).unlink(missing_ok=True)
     return project
 
 
-def test_what_is_learned_is_known_to_runs(project: Project) -> None:
-    """Before it is flaky, after it is known, with both rates."""
+def test_calibrated_flaky_case_is_known_in_runs(project: Project) -> None:
+    """The case is flaky before calibration and known afterwards, with both rates."""
     (project.path / "cases" / "fam" / "count").write_text("x")  # so that the first one is wrong
     code, records = project.results("--fresh")
     assert (code, records["counter"].verdict) == (1, "flaky")
@@ -57,8 +57,8 @@ def test_what_is_learned_is_known_to_runs(project: Project) -> None:
     assert records["counter"].reasons[0].startswith("not stable on this host: 2 of 5 attempts")
 
 
-def test_what_is_known_is_shown(project: Project) -> None:
-    """Nothing at first, and nothing is tried for it."""
+def test_calibrate_show_lists_unstable_jobs_without_running(project: Project) -> None:
+    """Nothing is listed before the first calibration."""
     ending = project.run("calibrate", "--show")
     assert ending.code == 0
     assert ending.out == "nothing is known that is not stable on this host\n"
@@ -67,8 +67,10 @@ def test_what_is_known_is_shown(project: Project) -> None:
     assert ending.out.startswith(f"fam/counter on {CELL}: 1 of 2 attempts on ")
 
 
-def test_a_broken_file_stops_what_would_use_it(project: Project, shared_cache: Path) -> None:
-    """It says which file, and what to do."""
+def test_broken_calibration_file_stops_run_and_calibrate(
+    project: Project, shared_cache: Path
+) -> None:
+    """The message names the file and the command that renews it."""
     file = locate_calibration(shared_cache)
     file.parent.mkdir(exist_ok=True)
     file.write_text("{")
@@ -80,6 +82,6 @@ def test_a_broken_file_stops_what_would_use_it(project: Project, shared_cache: P
     file.unlink()
 
 
-def test_nothing_to_try(project: Project) -> None:
-    """As for a run."""
+def test_calibrate_without_matching_case_exits_3(project: Project) -> None:
+    """As `run` does."""
     assert project.run("calibrate", "no/such").code == 3

@@ -1,4 +1,4 @@
-"""Every wrong case file is one clear sentence, or an outcome of that case alone."""
+"""Errors in case files: one clear line, or an outcome of that case alone."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ if TYPE_CHECKING:
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_one_line(
+def test_invalid_case_file_is_reported_in_one_line(
     new_project: MakeProject, source: str, line: int, message: str
 ) -> None:
-    """File, line, what is wrong and what to do; nothing runs."""
+    """File, line, problem and remedy; nothing runs."""
     project = new_project({"cases/fam/topic.py": source, "cases/fam/good.py": GOOD})
     file = project.path / "cases/fam/topic.py"
     ending = project.run("list")
@@ -95,8 +95,8 @@ def test_what_is_wrong_with_a_file_is_one_line(
     assert not ending.error.endswith(".")
 
 
-def test_all_broken_files_are_told_at_once(new_project: MakeProject) -> None:
-    """A line for each, so that one look mends all; the same for `run` as for `list`."""
+def test_all_broken_case_files_are_reported_at_once(new_project: MakeProject) -> None:
+    """One line for each file, so that all can be repaired before the next run."""
     project = new_project(
         {"cases/fam/a.py": "def (", "cases/fam/b.py": "@probe\ndef f(env): ...\n"}
     )
@@ -106,15 +106,15 @@ def test_all_broken_files_are_told_at_once(new_project: MakeProject) -> None:
     assert not (project.path / "reports").exists()
 
 
-def test_a_broken_file_elsewhere_is_none_of_a_familys(new_project: MakeProject) -> None:
-    """Naming a family reads that family alone."""
+def test_broken_file_of_another_family_does_not_matter(new_project: MakeProject) -> None:
+    """Selecting a family reads only that family."""
     project = new_project({"cases/fam/a.py": GOOD, "cases/other/b.py": "def ("})
     assert project.run("list", "fam").code == 0
     assert project.run("list").code == 2
 
 
-def test_an_id_given_twice_by_two_selects_is_refused(new_project: MakeProject) -> None:
-    """Results are kept by id: the same id from two files would lose one of them."""
+def test_two_selects_with_the_same_case_id_are_refused(new_project: MakeProject) -> None:
+    """Results are stored by id: one of the two would be lost."""
     project = new_project({"cases/fam/a.py": GOOD, "mine/fam/a.py": GOOD})
     ending = project.run("list", "fam", "mine")
     assert ending.code == 2
@@ -134,10 +134,10 @@ def test_an_id_given_twice_by_two_selects_is_refused(new_project: MakeProject) -
         ("./plain.py", 3, "plain.py: no function is marked with @program or @probe"),
     ],
 )
-def test_a_select_that_means_nothing(
+def test_select_without_a_match_is_refused(
     new_project: MakeProject, select: str, code: int, message: str
 ) -> None:
-    """A wrong name names the nearest, a wrong path says what was expected."""
+    """An unknown name proposes the nearest one, a wrong path says what was expected."""
     project = new_project(
         {"cases/fam/topic.py": GOOD, "empty/readme.txt": "", "plain.py": "x = 1\n"}
     )
@@ -146,8 +146,8 @@ def test_a_select_that_means_nothing(
         assert (ending.code, ending.error) == (code, message)
 
 
-def test_no_cases_at_all(new_project: MakeProject) -> None:
-    """An empty project is exit 3."""
+def test_project_without_cases_exits_3(new_project: MakeProject) -> None:
+    """The message names the empty folder."""
     ending = new_project({}).run("run")
     assert ending.code == 3
     assert ending.error.endswith("cases holds no cases")
@@ -181,10 +181,10 @@ IN_THE_CELL = {
         ("strange", "execute", "division by zero", "strange.py:"),
     ],
 )
-def test_a_case_that_fails_in_the_cell_harms_no_other(
+def test_case_that_fails_in_the_worker_does_not_affect_others(
     new_project: MakeProject, name: str, stage: str, error: str, where: str
 ) -> None:
-    """An error of the case is its outcome, with its line; its neighbours are as ever."""
+    """Its error is its outcome, with stage and line."""
     project = new_project(IN_THE_CELL)
     code, records = project.results()
     record = records[name]
@@ -198,7 +198,7 @@ def test_a_case_that_fails_in_the_cell_harms_no_other(
 
 @pytest.mark.cell
 def test_a_reference_of_the_wrong_shape_deviates(new_project: MakeProject) -> None:
-    """Shapes are compared, not broadcast; the message names both and the leaf."""
+    """Shapes are compared, not broadcast; the message names the leaf and both shapes."""
     _, records = new_project(IN_THE_CELL).results()
     record = records["shape"]
     assert (record.conformance, record.verdict) == ("deviates", "regressed")
@@ -206,8 +206,8 @@ def test_a_reference_of_the_wrong_shape_deviates(new_project: MakeProject) -> No
 
 
 @pytest.mark.cell
-def test_the_report_names_case_cell_reason_and_line(new_project: MakeProject) -> None:
-    """What failed can be found and read in the terminal."""
+def test_terminal_report_names_case_cell_reason_and_line(new_project: MakeProject) -> None:
+    """Enough to find the failing line without opening another file."""
     project = new_project(IN_THE_CELL)
     ending = project.run("run")
     text = " ".join(ending.out.split())
@@ -217,8 +217,8 @@ def test_the_report_names_case_cell_reason_and_line(new_project: MakeProject) ->
 
 
 @pytest.mark.cell
-def test_a_helper_beside_the_case_that_is_broken(new_project: MakeProject) -> None:
-    """The line of the case that imports it, and the error in it."""
+def test_error_in_a_helper_is_located_at_the_import_in_the_case(new_project: MakeProject) -> None:
+    """The error type is that of the helper."""
     source = GOOD.replace("import numpy as np", "import numpy as np\nfrom ._helper import x")
     project = new_project({"cases/fam/a.py": source, "cases/fam/_helper.py": "x = 1 / 0\n"})
     code, records = project.results()
@@ -228,15 +228,15 @@ def test_a_helper_beside_the_case_that_is_broken(new_project: MakeProject) -> No
     assert records["one"].error.where.endswith("a.py:2")
 
 
-def test_the_two_good_cases_stand(new_project: MakeProject) -> None:
-    """The file the other tests build on lists as written."""
+def test_list_json_has_case_ids_and_lines(new_project: MakeProject) -> None:
+    """The file that other tests of this module use is valid."""
     project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{ONE}\n\n\n{TWO}"})
     listed = project.run("list", "--json", "-").json
     assert [(entry["case"], entry["line"]) for entry in listed] == [("fam/one", 6), ("fam/two", 11)]
 
 
-def test_a_case_that_only_records_is_listed_with_the_reason(new_project: MakeProject) -> None:
-    """As text and as JSON; the other cases have an empty reason."""
+def test_list_shows_why_a_case_only_records(new_project: MakeProject) -> None:
+    """As text and as JSON; other cases have an empty reason."""
     recording = '@probe(records="spelling is free")\ndef words(env):\n    pass\n'
     head = HEAD.replace("import program", "import probe, program")
     project = new_project({"cases/fam/topic.py": f"{head}\n\n\n{ONE}\n\n\n{recording}"})
@@ -246,8 +246,8 @@ def test_a_case_that_only_records_is_listed_with_the_reason(new_project: MakePro
     assert [line.endswith("only records: spelling is free") for line in lines[1:3]] == [False, True]
 
 
-def test_what_a_case_claims_to_be_the_same_as_is_listed(new_project: MakeProject) -> None:
-    """The ways, in their order; none of a case that names none."""
+def test_list_json_has_the_variants_of_same_as(new_project: MakeProject) -> None:
+    """In their order; an empty list for a case without `same_as`."""
     claim = 'same_as=["eager", "jit"]'
     claiming = f"@program({claim})\ndef ways(env):\n    pass\n"
     project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{ONE}\n\n\n{claiming}"})

@@ -1,4 +1,4 @@
-"""Releases, selectors, matrices and interpreters that are not there, or not right."""
+"""Releases, selectors, matrices and interpreters that are missing or invalid."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ CASES = {"cases/fam/topic.py": GOOD}
         ("jax0.6.9-py311-cpu8", ["unknown jax release '0.6.9'"]),
     ],
 )
-def test_a_cell_that_cannot_be(
+def test_invalid_cell_selector_exits_2(
     new_project: MakeProject, selector: str, messages: list[str]
 ) -> None:
-    """Exit 2, the known range, and how to refresh it."""
+    """The message names the known range and the command that refreshes it."""
     ending = new_project(CASES).run("run", "--cell", selector)
     assert ending.code == 2
     for message in messages:
@@ -58,8 +58,8 @@ def test_a_cell_that_cannot_be(
     assert not ending.error.endswith(".")
 
 
-def test_a_matrix_that_is_narrowed_to_nothing(new_project: MakeProject) -> None:
-    """A selector that no cell of the matrix has is exit 3; the message names its cells."""
+def test_cell_filter_that_matches_no_cell_of_the_matrix_exits_3(new_project: MakeProject) -> None:
+    """The message lists the cells of the matrix."""
     ending = new_project(CASES).run("run", "--matrix", "smoke", "--cell", "0.5.3")
     assert (ending.code, ending.error) == (
         3,
@@ -67,10 +67,10 @@ def test_a_matrix_that_is_narrowed_to_nothing(new_project: MakeProject) -> None:
     )
 
 
-def test_a_matrix_that_is_narrowed_tells_of_the_cells_asked_for_alone(
+def test_cell_filter_also_filters_the_exclusions_of_a_matrix(
     new_project: MakeProject,
 ) -> None:
-    """What it leaves out elsewhere is not in the way."""
+    """Exclusions of other releases are not listed."""
     axes = 'jax = ["0.4.30", "0.5.3", "0.6.2"], python = ["3.11", "3.14"]'
     project = new_project({**CASES, "matrix/wide.toml": f"[matrix]\naxes = {{ {axes} }}\n"})
     data = project.run("matrix", "wide", "--cell", "0.6.2", "--json", "-").json
@@ -85,8 +85,8 @@ def test_a_matrix_that_is_narrowed_tells_of_the_cells_asked_for_alone(
         ("no/where.toml", "matrix file 'no/where.toml': no such file"),
     ],
 )
-def test_a_matrix_that_is_not_there(new_project: MakeProject, name: str, message: str) -> None:
-    """The nearest name, and all there are."""
+def test_unknown_matrix_exits_2(new_project: MakeProject, name: str, message: str) -> None:
+    """The message proposes the nearest name and lists all."""
     ending = new_project(CASES).run("run", "--matrix", name)
     assert ending.code == 2
     assert ending.error.startswith(message)
@@ -111,8 +111,8 @@ def test_a_matrix_that_is_not_there(new_project: MakeProject, name: str, message
         ),
     ],
 )
-def test_a_broken_matrix_file(new_project: MakeProject, text: str, message: str) -> None:
-    """File, key, got and expected."""
+def test_broken_matrix_file_exits_2(new_project: MakeProject, text: str, message: str) -> None:
+    """The message has file, key, value and expectation."""
     project = new_project({**CASES, "matrix/broken.toml": text})
     ending = project.run("run", "--matrix", "broken")
     assert ending.code == 2
@@ -121,8 +121,8 @@ def test_a_broken_matrix_file(new_project: MakeProject, text: str, message: str)
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"[[release]]\nversion = 'x'\n", b"release = 3\n"])
-def test_a_broken_table_of_releases(new_project: MakeProject, data: bytes) -> None:
-    """The file is named, and how to make it anew."""
+def test_broken_release_table_exits_2(new_project: MakeProject, data: bytes) -> None:
+    """The message names the file and the command that renews it."""
     project = new_project(CASES)
     (project.path / "matrix/releases.toml").write_bytes(data)
     ending = project.run("run")
@@ -131,15 +131,15 @@ def test_a_broken_table_of_releases(new_project: MakeProject, data: bytes) -> No
     assert ending.error.endswith("refresh the table with: conformance matrix --refresh")
 
 
-def test_a_matrix_that_leaves_all_out(new_project: MakeProject) -> None:
-    """Nothing to run is exit 3, with the reason of each exclusion."""
+def test_matrix_that_excludes_every_cell_exits_3(new_project: MakeProject) -> None:
+    """The message has the reason of each exclusion."""
     text = "[matrix]\naxes = {jax = ['0.6.2']}\nexclude = [{jax = '0.6.2', reason = 'is old'}]\n"
     ending = new_project({**CASES, "matrix/none.toml": text}).run("run", "--matrix", "none")
     assert (ending.code, ending.error) == (3, f"nothing to run; every case on {CELL}: is old")
 
 
-def test_a_case_that_no_cell_has_devices_for(new_project: MakeProject) -> None:
-    """The reason is the case's own need."""
+def test_case_that_needs_too_many_devices_exits_3(new_project: MakeProject) -> None:
+    """The reason compares the devices of the case with those of the cell."""
     project = new_project({"cases/fam/big.py": case("return 1", "probe(devices=64)")})
     ending = project.run("run")
     assert ending.code == 3
@@ -150,7 +150,7 @@ def test_a_case_that_no_cell_has_devices_for(new_project: MakeProject) -> None:
 def _no_python_310(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing_interpreter_fails: None
 ) -> None:
-    """A host whose only 3.10, which no orchestrator runs on, is a dead shim; uv knows no build."""
+    """A host whose only Python 3.10 is a shim that fails, and for which uv has no build."""
     monkeypatch.delenv("CONFORMANCE_PYTHON_DOWNLOADS", raising=False)
     builds = tmp_path / "builds.json"
     builds.write_text("{}")
@@ -179,8 +179,8 @@ def _first_lines(out: str) -> list[str]:
 
 @pytest.mark.cell("3.11")
 @pytest.mark.usefixtures("_no_python_310")
-def test_a_missing_interpreter_is_infra_and_the_rest_runs(new_project: MakeProject) -> None:
-    """Its jobs are infra, first in the output, with the dead shim and what to do: exit 4."""
+def test_missing_interpreter_is_infra_and_other_cells_run(new_project: MakeProject) -> None:
+    """Infra is listed first, with the failing shim and a remedy; exit 4."""
     project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
     ending = project.run("run", "--matrix", "two", "--json", "result.json")
     assert ending.code == 4
@@ -199,8 +199,8 @@ def test_a_missing_interpreter_is_infra_and_the_rest_runs(new_project: MakeProje
 
 @pytest.mark.cell("3.11")
 @pytest.mark.usefixtures("_no_python_310")
-def test_an_environment_whose_interpreter_is_missing_is_not_made(new_project: MakeProject) -> None:
-    """The others are; the message names the cell and what to do: exit 4."""
+def test_provision_skips_environment_without_interpreter(new_project: MakeProject) -> None:
+    """The other environments are made; the message names the cell and a remedy; exit 4."""
     project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
     ending = project.run("matrix", "two", "--provision")
     assert ending.code == 4
@@ -214,10 +214,10 @@ def test_an_environment_whose_interpreter_is_missing_is_not_made(new_project: Ma
 
 @pytest.mark.usefixtures("_no_python_310")
 @pytest.mark.parametrize("forbidden", [True, False])
-def test_a_missing_interpreter_alone_is_infra(
+def test_only_cell_without_interpreter_exits_4(
     new_project: MakeProject, monkeypatch: pytest.MonkeyPatch, *, forbidden: bool
 ) -> None:
-    """Green on nothing is impossible: exit 4, whether uv may download it and fails, or may not."""
+    """A run without any result is never green, whether uv may download Python or not."""
     asked = []
 
     def run_uv(arguments: list[str], **_: object) -> str:
@@ -234,8 +234,8 @@ def test_a_missing_interpreter_alone_is_infra(
 
 
 @pytest.mark.usefixtures("_no_python_310")
-def test_a_matrix_of_a_missing_interpreter(new_project: MakeProject) -> None:
-    """It lists the cell with the reason, and makes what it can."""
+def test_matrix_lists_cell_without_interpreter_with_reason(new_project: MakeProject) -> None:
+    """Listing a matrix is no error."""
     project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
     ending = project.run("matrix", "two")
     assert ending.code == 0
@@ -247,8 +247,10 @@ def _by_path(project: Project, python: Path | str) -> tuple[int, str]:
     return ending.code, ending.error
 
 
-def test_a_path_that_is_no_interpreter(new_project: MakeProject, tmp_path: Path) -> None:
-    """It is named, and why it does not serve: exit 2 for one that is not there, else 4."""
+def test_path_cell_that_is_no_interpreter_is_refused(
+    new_project: MakeProject, tmp_path: Path
+) -> None:
+    """Exit 2 if the file is missing, 4 if it does not run."""
     project = new_project(CASES)
     shim = make_python(tmp_path / "shim", "echo pyenv: not installed >&2; exit 127")
     assert _by_path(project, "/nonexistent/python") == (
@@ -261,16 +263,18 @@ def test_a_path_that_is_no_interpreter(new_project: MakeProject, tmp_path: Path)
     )
 
 
-def test_an_environment_without_jax(new_project: MakeProject) -> None:
-    """The environment of this very test has none: it is told apart from a broken one."""
+def test_path_cell_without_jax_is_refused(new_project: MakeProject) -> None:
+    """The interpreter of this test has no jax; the message differs from that of a broken one."""
     code, error = _by_path(new_project(CASES), sys.executable)
     assert code == 4
     assert error.startswith(f"{sys.executable}: no jax among its ")
     assert error.endswith("install jax there or select another environment")
 
 
-def test_a_path_cell_of_another_python(new_project: MakeProject, tmp_path: Path) -> None:
-    """A matrix that names a Python the environment does not have: infra for its jobs."""
+def test_path_cell_with_another_python_than_the_matrix_is_infra(
+    new_project: MakeProject, tmp_path: Path
+) -> None:
+    """The message has both versions."""
     packages = '{"version": "3.11.9", "packages": {"jax": "0.6.2"}}'
     python = make_python(tmp_path / "python", f"echo '{packages}'")
     text = f"[matrix]\naxes = {{jax = ['path:{python}'], python = ['3.13']}}\n"
@@ -283,10 +287,10 @@ def test_a_path_cell_of_another_python(new_project: MakeProject, tmp_path: Path)
 
 
 @pytest.mark.cell
-def test_a_matrix_says_which_cells_are_there(
+def test_matrix_shows_which_cells_are_provisioned(
     new_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before `--provision` and after it, for people and for machines."""
+    """Before and after `--provision`, as text and as JSON."""
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "cache"))
     project = new_project(CASES)
     assert project.run("matrix", "--cell", CELL).out.splitlines()[0].endswith("not provisioned yet")

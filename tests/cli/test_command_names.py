@@ -1,4 +1,4 @@
-"""Names of subcommands on the command line."""
+"""Suggestions for misspelt subcommands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_mistyped_command_is_corrected(capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_command_proposes_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     """`rnu` proposes `run`."""
     assert main(["rnu"]) == 2
     assert "no command 'rnu' (did you mean 'run'" in capsys.readouterr().err

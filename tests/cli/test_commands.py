@@ -14,7 +14,7 @@ from conformance.cli.commands import COMMANDS, GROUPS
 
 
 def test_help_lists_every_command_in_its_group() -> None:
-    """With the summary of each."""
+    """Each with its summary."""
     text = cli.get_help(click.Context(cli))
     for group, entries in GROUPS.items():
         section = text.partition(f"\n{group}:\n")[2].partition("\n\n")[0]
@@ -23,7 +23,7 @@ def test_help_lists_every_command_in_its_group() -> None:
 
 
 def test_help_imports_no_command() -> None:
-    """Their modules take most of the start-up time."""
+    """Importing the commands would take most of the start-up time."""
     code = (
         "import sys\nfrom conformance.cli import main\nmain(['--help'])\n"
         "from conformance.cli.commands import COMMANDS\n"
@@ -34,8 +34,8 @@ def test_help_imports_no_command() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_has_the_name_it_is_listed_by(name: str) -> None:
-    """And is shown with the same summary where a shell completes it."""
+def test_command_name_and_summary_match_the_listing(name: str) -> None:
+    """Shell completion shows the same summary."""
     assert importlib.import_module(COMMANDS[name].module).command.name == name
     command = cli.get_command(click.Context(cli), name)
     assert command is not None

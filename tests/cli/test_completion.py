@@ -42,18 +42,18 @@ pytestmark = pytest.mark.project({
 """Two families, a function and a matrix."""
 
 
-def environment(**more: str) -> Mapping[str, str]:
-    """Return the environment of a shell that finds the command of these tests."""
+def make_shell_environment(**more: str) -> Mapping[str, str]:
+    """Return the environment of a shell that finds the `conformance` command under test."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **more}
 
 
-def completed(folder: Path, line: str, *options: str) -> list[str]:
-    """Return what a line is completed with, as a shell asks for it."""
+def complete_line(folder: Path, line: str, *options: str) -> list[str]:
+    """Return the completions of a command line, requested as a shell requests them."""
     words = line.split(" ")
     done = subprocess.run(
         [sys.executable, *options, "-m", "conformance"], cwd=folder, text=True, check=True,
-        capture_output=True, env=environment(
+        capture_output=True, env=make_shell_environment(
             COMP_WORDS=line, COMP_CWORD=str(len(words) - 1), **{COMPLETING: "bash_complete"}
         ),
     )  # fmt: skip
@@ -82,36 +82,40 @@ def completed(folder: Path, line: str, *options: str) -> list[str]:
         ("conformance run ./ca", ["./ca"]),
     ],
 )  # fmt: skip
-def test_what_is_proposed(project: Project, line: str, expected: list[str]) -> None:
-    """Of the project that the shell is in."""
-    found = [text.partition(",")[2] for text in completed(project.path, line)]
+def test_completion_proposes_words_of_the_project(
+    project: Project, line: str, expected: list[str]
+) -> None:
+    """The project is found from the working directory of the shell."""
+    found = [text.partition(",")[2] for text in complete_line(project.path, line)]
     assert found == expected
 
 
-def test_nothing_is_imported_for_it(project: Project) -> None:
-    """Once a command is known: a key that is pressed is answered without its modules."""
+def test_completion_imports_no_command_module(project: Project) -> None:
+    """Completion runs at each press of a key, so it must start fast."""
     line = "conformance run loops/"
-    first = completed(project.path, line)
-    told = completed(project.path, line, "-X", "importtime")
+    first = complete_line(project.path, line)
+    told = complete_line(project.path, line, "-X", "importtime")
     imported = {text.rpartition("|")[2].strip() for text in told if text.startswith("import time:")}
     assert [text for text in told if "|" not in text] == first
     assert "conformance.cli.words" in imported
     assert imported.isdisjoint({"jax", "numpy", "conformance.cli.run", "conformance.engine.plan"})
 
 
-def test_a_folder_without_a_project(tmp_path: Path) -> None:
-    """What is installed is proposed; settings that cannot be read are no error."""
-    assert "plain,smoke" in completed(tmp_path, "conformance run --matrix s")
+def test_completion_outside_a_project(tmp_path: Path) -> None:
+    """Installed data is proposed; unreadable settings are no error."""
+    assert "plain,smoke" in complete_line(tmp_path, "conformance run --matrix s")
     (tmp_path / "pyproject.toml").write_text("[tool.conformance\n")
-    assert completed(tmp_path, "conformance run sha") == ["file,sha"]
-    assert "plain,run" in completed(tmp_path, "conformance ru")
+    assert complete_line(tmp_path, "conformance run sha") == ["file,sha"]
+    assert "plain,run" in complete_line(tmp_path, "conformance ru")
 
 
-def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each key takes longer then, and is answered."""
+def test_completion_works_without_a_writable_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is slower, but answers."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "file"))
-    assert completed(tmp_path, "conformance list --te") == ["plain,--template"]
+    assert complete_line(tmp_path, "conformance list --te") == ["plain,--template"]
 
 
 BASH = """\
@@ -136,14 +140,16 @@ complete --do-complete 'conformance run loops/seen[o'
 
 
 @pytest.mark.parametrize(("shell", "script"), [("bash", BASH), ("zsh", ZSH), ("fish", FISH)])
-def test_a_real_shell(project: Project, shell: str, script: str, tmp_path: Path) -> None:
-    """As the documentation says to set it up."""
+def test_completion_in_a_real_shell(
+    project: Project, shell: str, script: str, tmp_path: Path
+) -> None:
+    """Set up as the documentation says."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     plain = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}
     done = subprocess.run(
         [shell, *plain[shell], script], cwd=project.path, text=True, capture_output=True,
-        check=False, env=environment(HOME=str(tmp_path)),
+        check=False, env=make_shell_environment(HOME=str(tmp_path)),
     )  # fmt: skip
     assert (done.returncode, "loops/seen[one]" in done.stdout) == (0, True), done.stderr
     assert "loops/seen[two]" not in done.stdout
@@ -151,20 +157,22 @@ def test_a_real_shell(project: Project, shell: str, script: str, tmp_path: Path)
     assert f"{COMPLETING}={shell}_source conformance" in documented
 
 
-def leaves(found: Described, path: str) -> Iterator[tuple[str, Described]]:
-    """Yield a command and all below it."""
+def walk_commands(found: Described, path: str) -> Iterator[tuple[str, Described]]:
+    """Yield a command and all below it, each with its path."""
     yield path, found
     for one in found.commands:
-        yield from leaves(one, f"{path} {one.name}")
+        yield from walk_commands(one, f"{path} {one.name}")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_completed_as_it_is(name: str) -> None:
-    """With all of its options, arguments and subcommands."""
+def test_cached_command_description_restores_all_options(name: str) -> None:
+    """Also the arguments and subcommands."""
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     found = describe(command)
     again = describe(restore(found))
-    for (path, one), (_, other) in zip(leaves(found, name), leaves(again, name), strict=True):
+    for (path, one), (_, other) in zip(
+        walk_commands(found, name), walk_commands(again, name), strict=True
+    ):
         assert [param.options for param in one.params] == [p.options for p in other.params], path
         assert [param.kind for param in one.params] == [p.kind for p in other.params], path

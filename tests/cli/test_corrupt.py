@@ -1,4 +1,4 @@
-"""Files that were truncated or edited by hand: one job is wrong, and nothing else is lost."""
+"""Truncated or edited files cost one job, and no other result."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TOPIC = "cases/fam/topic.py"
 CASES = {TOPIC: GOOD}
 
 
-def _accepted(new_project: MakeProject) -> Project:
+def _make_accepted_project(new_project: MakeProject) -> Project:
     project = new_project(CASES)
     project.run("run")
     project.run("accept")
     return project
 
 
-def _into_a_folder(file: Path) -> None:
+def _replace_by_folder(file: Path) -> None:
     file.unlink()
     file.mkdir()
 
@@ -56,7 +56,7 @@ HARMS: dict[str, tuple[str, Harm, str]] = {
         "case 'fam/eno', expected case 'fam/one'",
     ),
     "not text": ("toml", lambda f: f.write_bytes(b"\xff\xfe"), "no UTF-8"),
-    "a folder": ("toml", _into_a_folder, "cannot be read: is a directory"),
+    "a folder": ("toml", _replace_by_folder, "cannot be read: is a directory"),
     "truncated content": ("value", lambda f: f.write_bytes(f.read_bytes()[:-2]), "hashes to"),
     "edited content": (
         "value",
@@ -64,11 +64,11 @@ HARMS: dict[str, tuple[str, Harm, str]] = {
         "; goldens are not edited by hand",
     ),
     "missing content": ("value", lambda f: f.unlink(), "is missing, expected the content a golden"),
-    "content is a folder": ("value", _into_a_folder, "is a directory"),
+    "content is a folder": ("value", _replace_by_folder, "is a directory"),
 }
 
 
-def _harm(project: Project, name: str) -> tuple[Path, str]:
+def _damage_golden(project: Project, name: str) -> tuple[Path, str]:
     kind, harm, words = HARMS[name]
     file = project.golden("one/spans.toml" if kind == "toml" else "one/value.txt")
     harm(file)
@@ -76,12 +76,12 @@ def _harm(project: Project, name: str) -> tuple[Path, str]:
 
 
 @pytest.mark.parametrize("name", HARMS)
-def test_a_golden_that_cannot_be_trusted_loses_no_other_result(
+def test_damaged_golden_is_infra_and_other_cases_are_judged(
     new_project: MakeProject, name: str
 ) -> None:
-    """Exit 2, the file, what is wrong and what to do; the other case is judged as ever."""
-    project = _accepted(new_project)
-    file, words = _harm(project, name)
+    """Exit 2 with the file, the problem and a remedy."""
+    project = _make_accepted_project(new_project)
+    file, words = _damage_golden(project, name)
     code, records = project.results()
     assert code == 2
     assert (records["one"].verdict, records["one"].conformance) == ("infra", "conforms")
@@ -93,19 +93,19 @@ def test_a_golden_that_cannot_be_trusted_loses_no_other_result(
 
 
 @pytest.mark.parametrize("name", ["truncated content", "edited content", "missing content"])
-def test_accept_puts_a_broken_content_right(new_project: MakeProject, name: str) -> None:
-    """What the message advises works."""
-    project = _accepted(new_project)
-    _harm(project, name)
+def test_accept_repairs_damaged_golden_content(new_project: MakeProject, name: str) -> None:
+    """The remedy that the message advises works."""
+    project = _make_accepted_project(new_project)
+    _damage_golden(project, name)
     assert project.run("run").code == 2
     assert project.run("accept", "fam/one").code == 0
     assert project.run("run").code == 0
 
 
-def test_a_broken_golden_file_is_put_right_by_deleting_it(new_project: MakeProject) -> None:
-    """Accepting over it is refused; without it, it is new; other cases are accepted meanwhile."""
-    project = _accepted(new_project)
-    file, _ = _harm(project, "truncated toml")
+def test_damaged_span_file_must_be_deleted_before_accept(new_project: MakeProject) -> None:
+    """Accepting over it is refused; other cases can be accepted meanwhile."""
+    project = _make_accepted_project(new_project)
+    file, _ = _damage_golden(project, "truncated toml")
     project.run("run")
     ending = project.run("accept")
     assert ending.code == 2
@@ -117,25 +117,25 @@ def test_a_broken_golden_file_is_put_right_by_deleting_it(new_project: MakeProje
     assert project.run("run", "--resume").code == 0
 
 
-def test_a_regression_is_told_beside_a_broken_golden(new_project: MakeProject) -> None:
-    """A deviation needs no golden to be seen: exit 1, with both reasons."""
-    project = _accepted(new_project)
-    _harm(project, "truncated toml")
+def test_regression_is_reported_despite_a_damaged_golden(new_project: MakeProject) -> None:
+    """A deviation from the reference needs no golden: exit 1, with both reasons."""
+    project = _make_accepted_project(new_project)
+    _damage_golden(project, "truncated toml")
     project.write({TOPIC: GOOD.replace("reference=np.float32([1, 2])", "reference=0")})
     code, records = project.results()
     assert (code, records["one"].verdict) == (1, "regressed")
     assert "no TOML" in records["one"].reasons[-1]
 
 
-def _results(project: Project) -> Path:
+def _results_file(project: Project) -> Path:
     return project.newest.path / "results.jsonl"
 
 
-def test_a_torn_last_line_is_run_again(new_project: MakeProject) -> None:
-    """What a killed run leaves is no record, and no error."""
+def test_resume_runs_the_job_of_a_truncated_last_line(new_project: MakeProject) -> None:
+    """A killed run may leave half a line, which is no record and no error."""
     project = new_project(CASES)
     project.run("run")
-    file = _results(project)
+    file = _results_file(project)
     whole = file.read_bytes()
     file.write_bytes(whole[:-20])
     assert project.run("run", "--resume").code == 0
@@ -155,16 +155,16 @@ def test_a_torn_last_line_is_run_again(new_project: MakeProject) -> None:
     ],
 )
 @pytest.mark.parametrize("command", [["run", "--resume"], ["accept"]])
-def test_an_edited_record_is_named_by_its_line(
+def test_invalid_record_is_reported_with_its_line(
     new_project: MakeProject,
     command: list[str],
     edit: Callable[[bytes], bytes],
     words: str,
 ) -> None:
-    """Exit 2, file and line, and what to do; doing it makes the run whole."""
+    """Exit 2 with file, line and a remedy; following the remedy completes the run."""
     project = new_project(CASES)
     project.run("run")
-    file = _results(project)
+    file = _results_file(project)
     first, second = file.read_bytes().splitlines()
     file.write_bytes(edit(first) + b"\n" + second + b"\n")
     ending = project.run(*command)
@@ -181,21 +181,21 @@ def test_an_edited_record_is_named_by_its_line(
     "text", ["", "{", "[]", "3", "\x00", '{"request": 3}', '{"request": {"cell": 3}}', "{}"]
 )
 @pytest.mark.parametrize("command", [["run", "--resume"], ["accept"]])
-def test_a_corrupt_run_json(new_project: MakeProject, command: list[str], text: str) -> None:
-    """Exit 2, the file, and what to do; results stay as they are."""
+def test_invalid_run_json_exits_2(new_project: MakeProject, command: list[str], text: str) -> None:
+    """The message has the file and a remedy; the results are not touched."""
     project = new_project(CASES)
     project.run("run")
-    before = _results(project).read_bytes()
+    before = _results_file(project).read_bytes()
     file = project.newest.path / "run.json"
     file.write_text(text)
     ending = project.run(*command)
     assert ending.code == 2
     assert ending.error.startswith(f"{file}: ")
     assert ending.error.endswith("run again: unchanged jobs are taken from the cache")
-    assert _results(project).read_bytes() == before
+    assert _results_file(project).read_bytes() == before
 
 
-def _harm_blobs(folder: Path, how: str) -> None:
+def _damage_blobs(folder: Path, how: str) -> None:
     for file in folder.iterdir():
         data = file.read_bytes()
         file.unlink()  # it may be a link to the cache's
@@ -204,12 +204,12 @@ def _harm_blobs(folder: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["missing", "truncated", "edited"])
-def test_a_blob_that_is_gone_is_made_again(new_project: MakeProject, how: str) -> None:
-    """Accept names it and what to do, and resuming does it."""
-    project = _accepted(new_project)
+def test_resume_recreates_damaged_blobs(new_project: MakeProject, how: str) -> None:
+    """Accept refuses their jobs and names the command."""
+    project = _make_accepted_project(new_project)
     (project.path / TOPIC).write_text(GOOD + "\n# other\n")
     project.run("run")
-    _harm_blobs(project.newest.path / "blobs", how)
+    _damage_blobs(project.newest.path / "blobs", how)
     ending = project.run("accept")
     assert ending.code == 1
     assert "not accepted: fam/one on " in ending.out
@@ -219,18 +219,18 @@ def test_a_blob_that_is_gone_is_made_again(new_project: MakeProject, how: str) -
 
 
 @pytest.mark.parametrize("how", ["missing", "truncated", "edited"])
-def test_a_broken_cache_is_made_again(
+def test_damaged_cache_entry_only_costs_another_run(
     new_project: MakeProject,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     how: str,
 ) -> None:
-    """Broken blobs or entries of the cache cost a second run of their jobs, no more."""
+    """Jobs with damaged blobs or entries run again, and are cached again."""
     cache = cache_beside(tmp_path / "cache")
     monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
     project = new_project({TOPIC: case("return Observed(7, reference=7)")})
     project.run("run")
-    _harm_blobs(cache / "blobs", how)
+    _damage_blobs(cache / "blobs", how)
     code, records = project.results()
     assert (code, records["case"].cached) == (0, False)
     code, records = project.results()
@@ -242,8 +242,8 @@ def test_a_broken_cache_is_made_again(
     assert (code, records["case"].cached) == (0, False)
 
 
-def test_run_json_says_what_was_run(new_project: MakeProject) -> None:
-    """Request, plan, cells with locks, versions and host; and at the end the exit status."""
+def test_run_json_describes_the_run(new_project: MakeProject) -> None:
+    """Request, plan, cells with locks, versions and host, and the exit status."""
     project = new_project(CASES)
     project.run("run", "fam/one")
     data = json.loads((project.newest.path / "run.json").read_text())
@@ -251,8 +251,8 @@ def test_run_json_says_what_was_run(new_project: MakeProject) -> None:
     assert data["plan"] == [["fam/one", "jax0.6.2-py311-cpu8"]]
 
 
-def test_a_run_is_resumed_and_accepted_from_another_folder(new_project: MakeProject) -> None:
-    """What was asked for with relative paths means the same from anywhere."""
+def test_resume_and_accept_work_from_another_folder(new_project: MakeProject) -> None:
+    """Relative paths of the first command keep their meaning."""
     project = new_project({**CASES, "mine/fam/a.py": GOOD, "own.toml": SMOKE, "sub/x": ""})
     ended = project.run("run", "mine", "--matrix", "own.toml", "--run", "out")
     assert ended.code == 0

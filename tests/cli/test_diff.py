@@ -64,7 +64,7 @@ def record(blobs: BlobStore, case: str, cell: str, hlo: str = "", **more: Any) -
 
 
 def make_run(project: Project, name: str, *jobs: tuple[str, str, str], **more: Any) -> Path:
-    """Make a run of jobs, each a case, a cell and its HLO; `more` applies to the last."""
+    """Make a run of jobs, each a case, a cell and its HLO; `more` applies to the last job."""
     run = RunDirectory(project.path / "reports" / "runs" / name)
     cells = dict.fromkeys(cell for _, cell, _ in jobs)
     releases = {cell: cell.removeprefix("jax").partition("-")[0] for cell in cells}
@@ -86,16 +86,18 @@ def make_run(project: Project, name: str, *jobs: tuple[str, str, str], **more: A
         ("multiply.hlo", "neutral", 1, "hlo  1 pattern: 1 semantic"),
     ],
 )
-def test_two_files(project: Project, other: str, level: str, code: int, words: str) -> None:
-    """What counts as equal decides the exit status."""
+def test_diff_level_decides_whether_two_files_are_equal(
+    project: Project, other: str, level: str, code: int, words: str
+) -> None:
+    """The exit status is 0 if they are equal at the level."""
     ending = project.run("diff", "add.hlo", other, "--level", level)
     assert (ending.code, ending.err) == (code, "")
     first, _, headline, *_ = ending.out.splitlines()
     assert (first, headline) == (f"add.hlo -> {other}", words)
 
 
-def test_the_lines_that_differ(project: Project) -> None:
-    """Of either side, with where they stand; as plain text when nobody watches."""
+def test_diff_prints_the_differing_lines(project: Project) -> None:
+    """With their place, and without colours outside a terminal."""
     out = project.run("diff", "add.hlo", "multiply.hlo").out
     assert "  semantic  add -> multiply\n    in entry, jit(f)/add\n" in out
     assert "    - ROOT %sum.7 = f32[4]{0} add(%x, %one)\n" in out
@@ -103,20 +105,20 @@ def test_the_lines_that_differ(project: Project) -> None:
     assert "\x1b" not in out
 
 
-def test_only_patterns(project: Project) -> None:
-    """A line for each, under how many there are."""
+def test_diff_patterns_prints_one_line_per_pattern(project: Project) -> None:
+    """Below the number of patterns."""
     out = project.run("diff", "add.hlo", "multiply.hlo", "--patterns").out
     assert out.splitlines()[-1] == "  semantic  add -> multiply"
 
 
-def test_everything(project: Project) -> None:
-    """With the facts that differ, also those that gate nothing."""
+def test_diff_full_prints_facts_that_gate_nothing(project: Project) -> None:
+    """Such as the number of operations."""
     out = project.run("diff", "add.hlo", "multiply.hlo", "--full").out
     assert "ops add       1 -> 0" in out
 
 
-def test_the_json_of_two_files(project: Project) -> None:
-    """One object that holds its contract."""
+def test_diff_json_of_two_files_has_the_documented_keys(project: Project) -> None:
+    """One object with changes and facts."""
     ending = project.run("diff", "add.hlo", "multiply.hlo", "--json", "-")
     data = ending.json
     assert ending.code == 1
@@ -132,17 +134,17 @@ def test_the_json_of_two_files(project: Project) -> None:
     assert data["facts"]["a"]["ops"]["add"] == 1
 
 
-def test_a_compressed_file_and_standard_input(
+def test_diff_reads_zstandard_files_and_standard_input(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As blobs of a run are kept, and as another command writes."""
+    """Blobs of a run are compressed."""
     (project.path / "blob.zst").write_bytes(zstandard.compress(ADD.encode()))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RENAMED.encode())))
     assert project.run("diff", "blob.zst", "-").code == 0
 
 
-def test_one_file_is_printed_in_normal_form(project: Project) -> None:
-    """What goldens hold; a text in normal form compares with it."""
+def test_diff_of_one_file_prints_its_canonical_form(project: Project) -> None:
+    """Goldens contain this form; it can be compared with other texts."""
     ending = project.run("diff", "copied.hlo")
     assert ending.code == 0
     assert ending.out.startswith("conformance-ir 1 hlo ")
@@ -176,15 +178,15 @@ def test_one_file_is_printed_in_normal_form(project: Project) -> None:
         (["--cell", "0.5.3"], "holds no run, expected one; `conformance run` makes it"),
     ],
 )
-def test_what_is_not_understood(project: Project, arguments: list[str], words: str) -> None:
-    """Exit 2, and one line that says what was got and expected."""
+def test_invalid_diff_arguments_exit_2(project: Project, arguments: list[str], words: str) -> None:
+    """One line with the value and the expectation."""
     ending = project.run("diff", *arguments)
     assert ending.code == 2
     assert words in ending.error
 
 
-def test_a_case_in_two_cells(project: Project) -> None:
-    """Of the newest run, by release; in one cell its normal form."""
+def test_diff_case_between_two_cells_of_the_newest_run(project: Project) -> None:
+    """With one cell, the canonical form is printed."""
     make_run(project, "1", ("f/a", OLD, ADD), ("f/a", NEW, ADD))
     make_run(project, "2", ("f/a", OLD, ADD), ("f/a", NEW, MULTIPLY))
     ending = project.run("diff", "f/a", "--cell", "0.5.3", "--cell", ">=0.8")
@@ -196,8 +198,8 @@ def test_a_case_in_two_cells(project: Project) -> None:
     assert (form["case"], form["cell"], form["ir"]) == ("f/a", NEW, "hlo")
 
 
-def test_an_ending_that_differs(project: Project) -> None:
-    """In one line; and it alone is a difference."""
+def test_diff_reports_different_outcomes_in_one_line(project: Project) -> None:
+    """Another outcome alone is a difference."""
     error = ErrorInfo(type="TypeError", message="bad shape")
     more = {"outcome": Outcome.RAISED, "stage": Stage.TRACE, "error": error}
     make_run(project, "1", ("f/a", OLD, ""), ("f/a", NEW, ""), **more)
@@ -210,8 +212,8 @@ def test_an_ending_that_differs(project: Project) -> None:
     ]
 
 
-def test_two_runs(project: Project) -> None:
-    """The same set of changes once, with its jobs; what only one has; where all is equal."""
+def test_diff_two_runs_groups_equal_changes(project: Project) -> None:
+    """Jobs that only one run has are listed."""
     both = [(f"f/{name}[{n}]", OLD) for name in "ab" for n in range(3)]
     make_run(project, "1", *((*job, ADD) for job in both), ("f/gone", OLD, ADD))
     later = [(*job, MULTIPLY if "a" in job[0] else COPIED) for job in both]
@@ -248,10 +250,10 @@ def test_two_runs(project: Project) -> None:
         (["--run", "1", "--cell", OLD, "--ir", "jaxpr"], 3, "holds no jaxpr of what is selected"),
     ],
 )
-def test_runs_that_cannot_be_compared(
+def test_invalid_diff_of_runs_is_refused(
     project: Project, arguments: list[str], code: int, words: str
 ) -> None:
-    """One line again; exit 3 where nothing is left to compare."""
+    """One line; exit 3 if no job is left to compare."""
     make_run(project, "1", ("f/a", OLD, ADD))
     make_run(project, "2", ("f/b", OLD, ADD))
     ending = project.run("diff", *arguments)
@@ -267,7 +269,7 @@ SINE, COSINE = (
 
 @pytest.fixture
 def lowered(project: Project) -> Project:
-    """A project with a run whose case is lowered otherwise for one platform."""
+    """A project with a run whose case has another StableHLO for TPU."""
     path = make_run(project, "1", ("f/a", OLD, ADD))
     texts = {"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE}
     run = RunDirectory(path)
@@ -280,8 +282,8 @@ def lowered(project: Project) -> Project:
     return project
 
 
-def test_two_platforms(lowered: Project) -> None:
-    """What a program is lowered to for another one than its own."""
+def test_diff_between_lowerings_for_two_platforms(lowered: Project) -> None:
+    """Compares the cross-lowered StableHLO of one job."""
     between = ("diff", "f/a", "--cell", OLD, "--between", "stablehlo")
     ending = lowered.run(*between, "stablehlo-tpu")
     assert (ending.code, ending.err) == (1, "")
@@ -301,18 +303,18 @@ def test_two_platforms(lowered: Project) -> None:
         (["add.hlo", "stablehlo", "stablehlo-tpu"], 2, "--between is about jobs of runs, got file"),
     ],
 )
-def test_platforms_that_cannot_be_compared(
+def test_invalid_diff_between_platforms_is_refused(
     lowered: Project, arguments: list[str], code: int, words: str
 ) -> None:
-    """What is wrong, and what to do."""
+    """The message has the problem and a remedy."""
     *what, first, second = arguments
     ending = lowered.run("diff", *what, "--between", first, second)
     assert ending.code == code
     assert words in ending.err
 
 
-def test_only_what_changed(project: Project) -> None:
-    """By root cause, the gravest first; what is the same is counted, IRs are not looked at."""
+def test_diff_only_changed_groups_jobs_by_root_cause(project: Project) -> None:
+    """The gravest group first; equal jobs are counted, IRs are not compared."""
     error = ErrorInfo(type="ValueError", message="bad", signature="ValueError: bad")
     failed = {"outcome": Outcome.RAISED, "error": error}
     for name, texts in (("1", (ADD, ADD)), ("2", (MULTIPLY, ADD))):

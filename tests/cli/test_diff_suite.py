@@ -23,8 +23,10 @@ OLD, NEW = "jax0.5.3-py311-cpu8", "jax0.6.2-py311-cpu8"
 CELLS = tuple(RunCell(id=cell, versions={"jax": cell[3:8]}) for cell in (OLD, NEW))
 
 
-def run_of(path: Path, endings: Mapping[str, tuple[str, ...]], *, complete: bool) -> RunDirectory:
-    """Write a run of a suite, its tests by how they ended in each cell."""
+def write_suite_run(
+    path: Path, endings: Mapping[str, tuple[str, ...]], *, complete: bool
+) -> RunDirectory:
+    """Write a run of a suite, given the outcomes of each test in the two cells."""
     records: list[Record] = []
     for test, kinds in endings.items():
         pairs = zip(kinds, (OLD, NEW), strict=False)
@@ -34,14 +36,14 @@ def run_of(path: Path, endings: Mapping[str, tuple[str, ...]], *, complete: bool
     return write(path, *records, cells=CELLS, cases=cases, suite=suite)
 
 
-def test_two_cells(project: Project) -> None:
-    """Every test that either cell has; status 1 where a test of both differs."""
+def test_diff_suite_between_two_cells(project: Project) -> None:
+    """Tests that only one cell has are listed; exit 1 if a test of both differs."""
     runs = project.path / "reports" / "runs"
     endings = {
         "t.py::same": ("passes", "passes"), "t.py::breaks": ("passes", "fails"),
         "t.py::new": ("not there", "fails"),
     }  # fmt: skip
-    run = run_of(runs / "1", endings, complete=True)
+    run = write_suite_run(runs / "1", endings, complete=True)
     ending = project.run("diff", "--run", run.id, "--cell", "0.5.3", "--cell", "0.6.2")
     assert ending.code == 1
     assert f"{OLD} -> {NEW}\n3 tests: 1 regressed, 1 added, 1 same" in ending.out
@@ -61,12 +63,14 @@ def test_two_cells(project: Project) -> None:
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_two_runs(project: Project, *, complete: bool) -> None:
-    """A test that a run does not have is gone only if the run was of all that there is."""
+def test_missing_test_of_a_complete_run_counts_as_removed(
+    project: Project, *, complete: bool
+) -> None:
+    """In a run of a part of the suite it counts as not compared."""
     one = {"t.py::same": ("passes",), "t.py::gone": ("passes",), "t.py::fixed": ("fails",)}
     other = {"t.py::same": ("passes",), "t.py::new": ("fails",), "t.py::fixed": ("passes",)}
-    a = run_of(project.path / "reports" / "runs" / "1", one, complete=complete)
-    b = run_of(project.path / "reports" / "runs" / "2", other, complete=complete)
+    a = write_suite_run(project.path / "reports" / "runs" / "1", one, complete=complete)
+    b = write_suite_run(project.path / "reports" / "runs" / "2", other, complete=complete)
     ending = project.run("diff", a.id, b.id, "--json", "-")
     counts = {change: count for change, count in ending.json["counts"].items() if count}
     alone = {"added": 1, "removed": 1} if complete else {"not_compared": 2}

@@ -1,4 +1,4 @@
-"""Disks that are full or cannot be written: exit 4, clear, and what was recorded stays."""
+"""Full and read-only disks: exit 4 with a clear message, and no recorded result is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPIC = "cases/fam/topic.py"
 
 @pytest.fixture
 def new_disk(tmp_path: Path) -> Iterator[MakeDisk]:
-    """Mount a small disk with some options; skips where that is not permitted."""
+    """Return a function that mounts a small disk; skips if mounting is not permitted."""
     folder = tmp_path / "disk"
 
     def make(options: str) -> Path:
@@ -44,8 +44,8 @@ def new_disk(tmp_path: Path) -> Iterator[MakeDisk]:
     subprocess.run(["umount", folder], capture_output=True, check=False)
 
 
-def _big(mebibytes: int, name: str = "big") -> str:
-    """Return a case whose value takes that much disk."""
+def _big_case(mebibytes: int, name: str = "big") -> str:
+    """Return a case whose value takes some mebibytes of disk."""
     return (
         f"@probe()\ndef {name}(env):\n"
         f"    value = np.random.default_rng(0).integers(0, 256, {mebibytes} << 20, np.uint8)\n"
@@ -53,14 +53,14 @@ def _big(mebibytes: int, name: str = "big") -> str:
     )
 
 
-FIRST_SMALL = f"{GOOD}\n\n{_big(3)}"
+FIRST_SMALL = f"{GOOD}\n\n{_big_case(3)}"
 
 
 @pytest.mark.parametrize("resume_on", ["the same disk", "another disk"])
-def test_a_run_directory_on_a_full_disk(
+def test_run_on_a_full_disk_keeps_results_and_resumes(
     new_project: MakeProject, new_disk: MakeDisk, tmp_path: Path, resume_on: str
 ) -> None:
-    """The results there were stay, and once there is room the run is resumed."""
+    """After space is freed, or in a copy on another disk, the run continues."""
     disk = new_disk("size=2m")
     project = new_project({TOPIC: FIRST_SMALL})
     ending = project.run("run", "--jobs", "1", "--fresh", "--run", disk / "run")
@@ -83,8 +83,10 @@ def test_a_run_directory_on_a_full_disk(
     assert "3 new" in ending.out
 
 
-def test_a_disk_that_is_full_from_the_start(new_project: MakeProject, new_disk: MakeDisk) -> None:
-    """Not even the plan can be written: nothing runs."""
+def test_run_on_a_disk_without_room_for_the_plan_exits_4(
+    new_project: MakeProject, new_disk: MakeDisk
+) -> None:
+    """Nothing runs."""
     disk = new_disk("size=64k")
     (disk / "ballast").write_bytes(bytes(60 << 10))
     project = new_project({TOPIC: GOOD})
@@ -94,14 +96,14 @@ def test_a_disk_that_is_full_from_the_start(new_project: MakeProject, new_disk: 
     assert "cannot be written: no space left on device" in ending.error
 
 
-def test_a_cache_on_a_full_disk(
+def test_full_cache_disk_does_not_stop_a_run(
     new_project: MakeProject,
     new_disk: MakeDisk,
     shared_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It ends no run: one note, and all records are in the run."""
+    """One warning is logged, and all records are in the run."""
     project = new_project({TOPIC: FIRST_SMALL})
     assert project.run("run", "fam/two").code == 0  # so that the environment is there
     disk = new_disk("size=2m")
@@ -116,10 +118,10 @@ def test_a_cache_on_a_full_disk(
     assert project.run("run", "--resume").code == 0
 
 
-def test_a_cache_too_small_for_an_environment(
+def test_cache_without_room_for_an_environment_is_infra(
     new_project: MakeProject, new_disk: MakeDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Infra for its jobs, and what to set."""
+    """The reason names the variable to set."""
     monkeypatch.setenv("CONFORMANCE_CACHE", str(new_disk("size=3m")))
     monkeypatch.setenv("UV_LINK_MODE", "copy")
     code, records = new_project({TOPIC: GOOD}).results()
@@ -129,10 +131,10 @@ def test_a_cache_too_small_for_an_environment(
     assert records["one"].reasons[0].endswith("set CONFORMANCE_CACHE to a folder with more room")
 
 
-def test_a_cache_that_cannot_be_written(
+def test_read_only_cache_exits_4(
     new_project: MakeProject, new_disk: MakeDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read-only file system: exit 4, and what to set."""
+    """The message names the variable to set."""
     disk = new_disk("ro,size=1m")
     monkeypatch.setenv("CONFORMANCE_CACHE", str(disk))
     ending = new_project({TOPIC: GOOD}).run("run")
@@ -143,10 +145,10 @@ def test_a_cache_that_cannot_be_written(
     )
 
 
-def test_a_file_in_the_way_of_the_cache(
+def test_cache_folder_that_is_a_file_exits_4(
     new_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same for a cache folder that is a file."""
+    """The message names the variable to set."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "file"))
     ending = new_project({TOPIC: GOOD}).run("run")
@@ -154,10 +156,10 @@ def test_a_file_in_the_way_of_the_cache(
     assert "file: cannot be written: file exists; set CONFORMANCE_CACHE" in ending.error
 
 
-def test_a_project_that_cannot_be_written(
+def test_read_only_project_exits_4(
     new_project: MakeProject, new_disk: MakeDisk, tmp_path: Path
 ) -> None:
-    """Runs go elsewhere with --run; accepting says which file it could not write."""
+    """A run can be written elsewhere with `--run`; accepting names the file it could not write."""
     project = new_project({TOPIC: GOOD})
     disk = new_disk("size=1m")
     shutil.copytree(project.path, disk, dirs_exist_ok=True)
@@ -175,10 +177,10 @@ def test_a_project_that_cannot_be_written(
 
 
 @pytest.mark.parametrize("words", [("run",), ("merge", "part")])
-def test_a_run_directory_that_cannot_be_written(
+def test_run_directory_that_cannot_be_created_exits_with_one_line(
     new_project: MakeProject, new_disk: MakeDisk, words: tuple[str, ...]
 ) -> None:
-    """Neither on a read-only disk nor below a file: one line, with the folder and the reason."""
+    """On a read-only disk and below a file; the line has the folder and the reason."""
     project = new_project({TOPIC: GOOD})
     write(project.path / "part", record("fam/one", CELL), request={"shard": "1/1"})
     disk = new_disk("size=1m,ro")
@@ -193,7 +195,7 @@ def test_a_run_directory_that_cannot_be_written(
         assert reason in ending.error
 
 
-def test_the_head_of_a_case_file_stands(new_project: MakeProject) -> None:
-    """The big case of this module conforms where there is room."""
-    project = new_project({TOPIC: f"{HEAD}\n\n\n{_big(1)}"})
+def test_big_case_conforms_if_there_is_room(new_project: MakeProject) -> None:
+    """The case of this module is valid."""
+    project = new_project({TOPIC: f"{HEAD}\n\n\n{_big_case(1)}"})
     assert project.run("run").code == 0

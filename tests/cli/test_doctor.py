@@ -1,4 +1,4 @@
-"""`conformance doctor`: what this machine has, and what is missing."""
+"""`conformance doctor` reports missing interpreters."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ axes = { jax = ["0.8.3"], python = ["3.14"] }
 """
 
 
-def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    """Let a Python be missing on this host."""
+def hide_python(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    """Pretend that a Python is missing on this host."""
     find = find_interpreter
 
     def found(python: str, *, download: bool = True) -> Path:
@@ -35,26 +35,26 @@ def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setattr(host_checks, "find_interpreter", found)
 
 
-def line(ending: Ending, what: str) -> str:
-    """Return the line on one thing."""
+def find_line(ending: Ending, what: str) -> str:
+    """Return the line of a report about one thing."""
     return next(line for line in ending.out.splitlines() if f" {what}: " in line)
 
 
 @pytest.fixture(autouse=True)
 def _no_built_in_matrices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An installed package has matrices of its own, in addition to those of the project."""
+    """Hide the matrices of the installed package, which doctor checks, too."""
     monkeypatch.setattr(context, "PACKAGE", tmp_path)
 
 
 @pytest.mark.usefixtures("missing_interpreter_fails")
-def test_a_python_that_a_matrix_needs_is_absent(
+def test_doctor_reports_python_missing_for_a_matrix(
     new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says which matrix, and how to get it, in one line; other matrices can run."""
-    without(monkeypatch, "3.14")
+    """One line with the matrix and the command that installs it; other matrices can run."""
+    hide_python(monkeypatch, "3.14")
     project = new_project({"cases/fam/numbers.py": GOOD, "matrix/pythons.toml": MATRIX})
     ending = project.run("doctor")
-    told = line(ending, "python 3.14")
+    told = find_line(ending, "python 3.14")
     assert told.startswith("absent python 3.14: 1 cell of matrix pythons needs it: ")
     assert "uv python install 3.14" in told
     status = {one["what"]: one["status"] for one in project.run("doctor", "--json", "-").json}
@@ -62,22 +62,22 @@ def test_a_python_that_a_matrix_needs_is_absent(
 
 
 @pytest.mark.usefixtures("missing_interpreter_fails")
-def test_a_python_that_no_cell_needs_may_be_missing(
+def test_doctor_accepts_missing_python_that_no_cell_needs(
     new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is said."""
-    without(monkeypatch, "3.14")
+    """The line says that no cell of a matrix needs it."""
+    hide_python(monkeypatch, "3.14")
     project = new_project({"cases/fam/numbers.py": GOOD})
-    told = line(project.run("doctor"), "python 3.14")
+    told = find_line(project.run("doctor"), "python 3.14")
     assert told == "ok     python 3.14: not on this host, and no cell of a matrix needs it"
 
 
 @pytest.mark.usefixtures("missing_interpreter_fails")
-def test_a_python_that_releases_need_is_wrong_without(
+def test_doctor_fails_without_a_python_that_releases_need(
     new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 4."""
-    without(monkeypatch, "3.12")
+    hide_python(monkeypatch, "3.12")
     ending = new_project({"cases/fam/numbers.py": GOOD}).run("doctor")
     assert ending.code == 4
-    assert line(ending, "python 3.12").startswith("wrong  python 3.12: ")
+    assert find_line(ending, "python 3.12").startswith("wrong  python 3.12: ")

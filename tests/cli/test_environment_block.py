@@ -1,4 +1,4 @@
-"""What other processes read of the environment of a running command."""
+"""The environment of a running command, as other processes can read it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_other_processes_do_not_see_the_variables() -> None:
-    """Those that keep them are this process and the programs that it starts."""
+def test_secrets_are_erased_from_proc_environ() -> None:
+    """The process and the programs that it starts still have them."""
     environment = {"APITOKEN": "hunter22", "HOME": "/h", "PATH": os.environ["PATH"]}
     printed = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True

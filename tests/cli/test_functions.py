@@ -1,4 +1,4 @@
-"""Functions of the user's own, as they are: listed in `pyproject.toml`, and upgraded."""
+"""Functions of the user, listed in `pyproject.toml`, run and are upgraded as cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .packages import packaged
+from .packages import package_files
 
 if TYPE_CHECKING:
     from tests.projects import Project
@@ -67,7 +67,7 @@ arguments = [1.0]
 """
 
 
-pytestmark = pytest.mark.project(packaged({"mine.py": MINE, "late.py": LATE}, more=LISTED))
+pytestmark = pytest.mark.project(package_files({"mine.py": MINE, "late.py": LATE}, more=LISTED))
 
 
 @pytest.fixture
@@ -77,17 +77,17 @@ def project(project: Project) -> Project:
     return project
 
 
-def kinds(said: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
-    """Return what each case that changes did before, and does since."""
+def describe_transitions(said: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
+    """Return kind, value before and value after of each changed case."""
     return {one["case"]: (one["kind"], one["before"], one["after"]) for one in said["transitions"]}
 
 
 @pytest.mark.cell
-def test_an_upgrade_is_about_them(project: Project) -> None:
-    """A module that cannot be imported in one release is a finding."""
+def test_upgrade_compares_listed_functions(project: Project) -> None:
+    """A module that fails to import on one release counts as broken."""
     ending = project.run("upgrade", "0.6.1", "0.6.2", "--json", "-")
     assert ending.code == 1, ending.err
-    assert kinds(ending.json) == {
+    assert describe_transitions(ending.json) == {
         "mine/scaled": ("value", "out[3] = 6.0", "out[3] = 9.0"),
         "late/f": ("broken", "ok", "ImportError: no such thing in this jax"),
     }
@@ -96,8 +96,8 @@ def test_an_upgrade_is_about_them(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_one_function(project: Project) -> None:
-    """By where it is, or by its case."""
+def test_function_is_selected_by_its_name_or_its_case_id(project: Project) -> None:
+    """`mine:norm` and `mine/norm` are the same job."""
     for select in ("mine:norm", "mine/norm"):
         ending = project.run("run", select, "--cell", "0.6.2", "--json", "-")
         (record,) = ending.json["results"]
@@ -105,8 +105,8 @@ def test_one_function(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_releases_that_the_package_refuses(project: Project) -> None:
-    """As an end it is refused with the requirement."""
+def test_upgrade_refuses_an_end_that_the_package_excludes(project: Project) -> None:
+    """The message quotes the requirement."""
     ending = project.run("upgrade", "0.6.0", "0.6.2")
     assert ending.code == 2
     assert "0.6.0: cannot be an end: does not go with mine: " in ending.error
@@ -134,17 +134,17 @@ arguments = [1.0]
 
 
 @pytest.mark.cell
-def test_a_release_between_the_ends(new_project: MakeProject) -> None:
-    """One that the package refuses is left out; one that it is not imported on is a finding."""
-    files = packaged({"mine.py": NOT_THERE}, more=F_LISTED, wants="jax!=0.6.1")
+def test_upgrade_leaves_out_releases_that_the_package_excludes(new_project: MakeProject) -> None:
+    """A release on which the module fails to import is not left out, but broken."""
+    files = package_files({"mine.py": NOT_THERE}, more=F_LISTED, wants="jax!=0.6.1")
     project = new_project(files)
     (project.path / "cases").rmdir()
     ending = project.run("upgrade", "0.6.0", "0.6.2", "--thorough", "--json", "-")
     (left_out,) = ending.json["left_out"]
     assert (ending.code, left_out["cell"]) == (0, "jax0.6.1-py311-cpu8")
     assert left_out["reason"].startswith("does not go with mine: mine==1.0 depends on ")
-    project.write(packaged({"mine.py": NOT_THERE}, more=F_LISTED, wants="jax>=0.6"))
-    found = kinds(project.run("upgrade", "0.6.0", "0.6.1", "--json", "-").json)
+    project.write(package_files({"mine.py": NOT_THERE}, more=F_LISTED, wants="jax>=0.6"))
+    found = describe_transitions(project.run("upgrade", "0.6.0", "0.6.1", "--json", "-").json)
     assert found == {"mine/f": ("broken", "ok", "RuntimeError: not on this one")}
     ending = project.run("upgrade", "0.6.0", "0.6.2", "--thorough", "--json", "-")
     assert [(one["changed_in"], one["kind"]) for one in ending.json["transitions"]] == [
@@ -153,8 +153,8 @@ def test_a_release_between_the_ends(new_project: MakeProject) -> None:
     assert ending.code == 0
 
 
-def test_a_function_that_is_not_listed(project: Project) -> None:
-    """It says how to list it."""
+def test_unlisted_function_exits_3(project: Project) -> None:
+    """The message shows how to list it."""
     ending = project.run("run", "mine:nrom")
     assert ending.code == 3
     assert "no function mine:nrom is listed (did you mean 'mine:norm'" in ending.error
@@ -162,8 +162,8 @@ def test_a_function_that_is_not_listed(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_their_goldens_are_beside_the_list(project: Project) -> None:
-    """They hold although the list gets longer, and when the package changes."""
+def test_goldens_of_functions_survive_edits_of_list_and_package(project: Project) -> None:
+    """They are stored next to the list."""
     assert project.run("run", "mine:norm", "--cell", "0.6.2", "--no-report").code == 1
     assert project.run("accept").code == 0
     assert (project.path / "goldens/mine/golden/functions/norm/spans.toml").is_file()
@@ -220,9 +220,9 @@ with = ["."]
 
 
 @pytest.mark.cell
-def test_what_is_not_deterministic(new_project: MakeProject) -> None:
-    """It is flaky, with how far two attempts are apart, and no change of any release."""
-    project = new_project(packaged({"noisy.py": NOISY}, more=NOISY_LISTED))
+def test_nondeterministic_functions_are_flaky_and_no_change(new_project: MakeProject) -> None:
+    """The reason has the largest difference between two attempts."""
+    project = new_project(package_files({"noisy.py": NOISY}, more=NOISY_LISTED))
     (project.path / "cases").rmdir()
     ending = project.run("upgrade", "0.6.1", "0.6.2", "--json", "-")
     assert ending.code == 0, ending.err
@@ -257,9 +257,9 @@ def f(x):
 
 
 @pytest.mark.cell
-def test_the_place_of_an_error_is_in_the_function(new_project: MakeProject) -> None:
-    """Never the file that only names it, nor this harness; also where the result is cached."""
-    files = packaged({"mine.py": RAISES}, more=F_LISTED.replace("1.0", "[1.0, 2.0]"))
+def test_error_is_located_in_the_function(new_project: MakeProject) -> None:
+    """Neither in the list nor in this harness, also if the result is cached."""
+    files = package_files({"mine.py": RAISES}, more=F_LISTED.replace("1.0", "[1.0, 2.0]"))
     project = new_project(files)
     (project.path / "cases").rmdir()
     for cached in (False, True):

@@ -1,4 +1,4 @@
-"""What commands print: no secret, and no mark that reorders text."""
+"""Output of commands contains no secrets and no characters that reorder text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_output_is_masked_and_escaped(
+def test_output_masks_secrets_and_escapes_bidi_marks(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Colours stay: they are escape codes, too."""
+    """Colours, which are escape codes as well, remain."""
     monkeypatch.setenv("APITOKEN", "hunter22")
     before = getattr(sys, name)
     with guard_output():
@@ -28,18 +28,18 @@ def test_output_is_masked_and_escaped(
     assert getattr(capsys.readouterr(), name[3:]) == "\x1b[1m***\x1b[0m <U+202E>gnp.exe\nafter\n"
 
 
-def test_click_prints_through_it(
+def test_output_of_click_is_masked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Errors of the command line are printed by click."""
+    """Click prints the errors of the command line."""
     monkeypatch.setenv("APITOKEN", "hunter22")
     with guard_output():
         click.echo("no hunter22", err=True)
     assert capsys.readouterr().err == "no ***\n"
 
 
-def test_a_character_that_the_stream_lacks_is_escaped(tmp_path: Path) -> None:
-    """A log in ASCII still has the line."""
+def test_characters_missing_from_the_encoding_are_escaped(tmp_path: Path) -> None:
+    """A log in ASCII gets the whole line."""
     with (
         (tmp_path / "log").open("w", encoding="ascii") as log,
         pytest.MonkeyPatch.context() as patched,

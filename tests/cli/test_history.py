@@ -1,4 +1,4 @@
-"""`conformance history`: runs are added, asked for, linked, and go."""
+"""`conformance history`: add, list, show, link and prune runs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ REASON = "out[0] differs in 12 elements"
 
 @pytest.fixture
 def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project without cases; its runs are project by hand."""
+    """A project without cases; tests write its runs directly."""
     monkeypatch.delenv("CONFORMANCE_STORE", raising=False)
     return project
 
 
-def made(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **info: Any) -> Path:
-    """Make a run of two jobs, which began some days ago."""
+def make_run(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **info: Any) -> Path:
+    """Make a run of two jobs that started some days ago."""
     began = datetime.now(UTC) - timedelta(days=40 - day)
     said = {"started": began.isoformat(), "host": {"cpus": 2}, "versions": {"python": "3.11"}}
     attempts = info.pop("attempts", 1)
@@ -53,12 +53,12 @@ def made(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **info: A
     ).path
 
 
-def test_runs_are_added_and_listed(project: Project) -> None:
-    """In the project's own file; one that already stored is told so."""
-    first = made(project, 1)
+def test_history_adds_and_lists_runs(project: Project) -> None:
+    """By default in the database of the project; a stored run is reported as such."""
+    first = make_run(project, 1)
     ending = project.run("history", "add", first)
     assert (ending.code, ending.out, ending.err) == (0, "night-1: added as 1\n", "")
-    made(project, 2, Verdict.REGRESSED)
+    make_run(project, 2, Verdict.REGRESSED)
     ending = project.run("history", "add", "reports/runs")
     assert ending.out == "night-1: already stored\nnight-2: added as 2\n"
     assert (project.path / "reports" / "history.db").is_file()
@@ -71,11 +71,11 @@ def test_runs_are_added_and_listed(project: Project) -> None:
     assert (runs[0]["host"], runs[0]["versions"]) == ({"cpus": 2}, {"python": "3.11"})
 
 
-def test_what_cannot_be_added_is_told_and_the_rest_is(project: Project) -> None:
-    """A run that did not end, one that cannot be read; exit status 2."""
-    made(project, 1)
-    half = made(project, 2, finished="", exit=None)
-    broken = made(project, 3)
+def test_history_add_skips_unfinished_and_unreadable_runs(project: Project) -> None:
+    """They are reported with exit status 2, and the others are added."""
+    make_run(project, 1)
+    half = make_run(project, 2, finished="", exit=None)
+    broken = make_run(project, 3)
     (broken / "run.json").write_text("{")
     ending = project.run("history", "add", "reports/runs")
     assert (ending.code, ending.out) == (ExitCode.USAGE, "night-1: added as 1\n")
@@ -91,10 +91,10 @@ def test_what_cannot_be_added_is_told_and_the_rest_is(project: Project) -> None:
     assert "did not end" in ending.error
 
 
-def test_a_case_by_its_name(project: Project) -> None:
-    """With or without `show`; by cell, run after run."""
+def test_history_shows_the_verdicts_of_a_case_by_cell(project: Project) -> None:
+    """With or without the word `show`."""
     for day, verdict in enumerate((Verdict.MATCH, Verdict.MATCH, Verdict.REGRESSED), 1):
-        made(project, day, verdict)
+        make_run(project, day, verdict)
     project.run("history", "add", "reports/runs")
     ending = project.run("history", "f/a")
     assert ending.out.splitlines() == [
@@ -114,10 +114,10 @@ def test_a_case_by_its_name(project: Project) -> None:
     assert ending.error.startswith("no run that was added has case f/none")
 
 
-def test_regressions_and_their_issues(project: Project) -> None:
-    """New, confirmed, known, fixed; the events say when."""
+def test_regression_is_new_confirmed_known_and_fixed(project: Project) -> None:
+    """Linking an issue makes it known; the events have the runs."""
     for day, verdict in enumerate((Verdict.MATCH, Verdict.REGRESSED, Verdict.REGRESSED), 1):
-        made(project, day, verdict)
+        make_run(project, day, verdict)
         project.run("history", "add", "reports/runs")
     first, second = project.run("history", "regressions").out.splitlines()
     standing, number, rest = first.split(maxsplit=2)
@@ -126,7 +126,7 @@ def test_regressions_and_their_issues(project: Project) -> None:
     linked = project.run("history", "link", number[:6], "jax-ml/jax#1")
     assert linked.out.startswith(f"known      {number}")
     assert linked.out.splitlines()[0].endswith("last seen in 3, jax-ml/jax#1")
-    made(project, 4)
+    make_run(project, 4)
     project.run("history", "add", "reports/runs")
     assert project.run("history", "regressions").out == "nothing is open\n"
     assert "fixed in 4, jax-ml/jax#1" in project.run("history", "regressions", "--all").out
@@ -141,17 +141,17 @@ def test_regressions_and_their_issues(project: Project) -> None:
     assert (both.code, both.error) == (2, "expected either an issue or --remove")
 
 
-def test_a_job_that_was_repeated_is_confirmed(project: Project) -> None:
-    """By its attempts; one without is new."""
-    made(project, 1, Verdict.REGRESSED, attempts=2)
+def test_regression_of_a_repeated_job_is_confirmed_at_once(project: Project) -> None:
+    """Several attempts in one run are enough."""
+    make_run(project, 1, Verdict.REGRESSED, attempts=2)
     project.run("history", "add", "reports/runs")
     assert project.run("history", "regressions").out.startswith("confirmed")
 
 
-def test_old_runs_go(project: Project) -> None:
-    """What they showed stays as the beginning."""
-    made(project, 1, Verdict.REGRESSED)
-    made(project, 35, Verdict.REGRESSED)
+def test_history_prune_keeps_the_state_of_old_runs(project: Project) -> None:
+    """Regressions that started in a removed run stay confirmed."""
+    make_run(project, 1, Verdict.REGRESSED)
+    make_run(project, 35, Verdict.REGRESSED)
     project.run("history", "add", "reports/runs")
     ending = project.run("history", "prune", "--keep-days", "30")
     assert ending.out == "removed 1 run, 0 jobs, 0 changes\n"
@@ -159,9 +159,11 @@ def test_old_runs_go(project: Project) -> None:
     assert "confirmed" in project.run("history", "regressions").out
 
 
-def test_another_store(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an option, else of the environment."""
-    run = made(project, 1)
+def test_store_option_overrides_the_environment_variable(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both override the database of the project."""
+    run = make_run(project, 1)
     one, other = tmp_path / "deep" / "one.db", tmp_path / "other.db"
     monkeypatch.setenv("CONFORMANCE_STORE", str(other))
     assert project.run("history", "add", run, "--store", one).code == 0
@@ -178,10 +180,10 @@ def test_another_store(project: Project, tmp_path: Path, monkeypatch: pytest.Mon
         (f"mysql://me:{SECRET}@127.0.0.1/nights", ExitCode.USAGE),
     ],
 )
-def test_how_to_get_in_is_never_told(
+def test_password_in_the_store_address_is_never_printed(
     project: Project, monkeypatch: pytest.MonkeyPatch, store: str, code: int
 ) -> None:
-    """Neither by the option nor by the environment."""
+    """Neither from the option nor from the environment variable."""
     ending = project.run("history", "runs", "--store", store)
     assert (ending.code, ending.out) == (code, "")
     assert SECRET not in ending.err
@@ -191,9 +193,9 @@ def test_how_to_get_in_is_never_told(
         assert SECRET not in ending.out + ending.err
 
 
-def test_a_damaged_store_is_mended_and_said(project: Project) -> None:
-    """On standard error: what a machine reads stays JSON."""
-    made(project, 1)
+def test_damaged_store_is_repaired_with_a_warning(project: Project) -> None:
+    """The warning is on standard error, so that standard output stays JSON."""
+    make_run(project, 1)
     project.run("history", "add", "reports/runs")
     file = project.path / "reports" / "history.db"
     file.write_bytes(file.read_bytes()[:5000])
@@ -202,8 +204,8 @@ def test_a_damaged_store_is_mended_and_said(project: Project) -> None:
     assert ending.error.startswith(f"{file}: damaged: ")
 
 
-def test_other_commands_do_without_a_database() -> None:
-    """What it takes to import is paid by who asks for it."""
+def test_only_history_and_notify_import_sqlalchemy() -> None:
+    """Importing it takes time that other commands must not spend."""
     code = (
         "import importlib, sys\n"
         "from conformance.cli.commands import COMMANDS\n"
@@ -217,8 +219,8 @@ def test_other_commands_do_without_a_database() -> None:
     assert told.stdout.splitlines() == ["", "True False"]
 
 
-def test_outcomes_that_say_nothing_are_no_regressions(project: Project) -> None:
-    """An environment that could not be made."""
+def test_infra_outcomes_are_no_regressions(project: Project) -> None:
+    """Such as an environment that could not be provisioned."""
     run = write(
         project.path / "reports" / "runs" / "night",
         record("f/a", A, Verdict.INFRA, outcome=Outcome.INFRA),
@@ -227,8 +229,8 @@ def test_outcomes_that_say_nothing_are_no_regressions(project: Project) -> None:
     assert project.run("history", "regressions", "--all").out == "nothing is open\n"
 
 
-def broken_statement() -> sqlite3.OperationalError:
-    """Return what SQLite raises on a broken disk."""
+def make_sqlite_io_error() -> sqlite3.OperationalError:
+    """Return the error that SQLite raises on a broken disk."""
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     return error
@@ -236,17 +238,17 @@ def broken_statement() -> sqlite3.OperationalError:
 
 FAULTS = (
     *((os, call, input_output_error) for call in CALLS),
-    *((DefaultDialect, call, broken_statement)
+    *((DefaultDialect, call, make_sqlite_io_error)
       for call in ("do_execute", "do_executemany", "do_commit")),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(("owner", "call", "error"), FAULTS, ids=[name for _, name, _ in FAULTS])
-def test_an_input_output_error_at_any_call_loses_nothing(
+def test_io_error_while_adding_loses_no_stored_run(
     project: Project, monkeypatch: pytest.MonkeyPatch, owner: Any, call: str, error: Any
 ) -> None:
-    """Each call and statement fails once: one error, the runs before stay, the next add works."""
-    first, second = made(project, 1), made(project, 2, Verdict.REGRESSED)
+    """Each call and statement fails once: one error line, and the next add works."""
+    first, second = make_run(project, 1), make_run(project, 2, Verdict.REGRESSED)
     for nth, failing in enumerate(failing_once(monkeypatch, owner, call, error)):
         store = ("--store", f"history{nth}.db")
         with failing.paused():
@@ -257,24 +259,24 @@ def test_an_input_output_error_at_any_call_loses_nothing(
                 assert ending.code in {ExitCode.USAGE, ExitCode.INFRA}
                 assert "input/output error" in ending.error
                 assert ending.err.count("\n") == 1, ending.err
-            assert ran(project, *store) in (["night-1"], ["night-1", "night-2"])
+            assert list_run_names(project, *store) in (["night-1"], ["night-1", "night-2"])
             assert project.run("history", "add", second, *store).code == 0
-            assert ran(project, *store) == ["night-1", "night-2"]
+            assert list_run_names(project, *store) == ["night-1", "night-2"]
 
 
-def ran(project: Project, *store: str) -> list[str]:
-    """Return the names of the runs that a store has."""
+def list_run_names(project: Project, *store: str) -> list[str]:
+    """Return the names of the runs in a store."""
     return [run["name"] for run in project.run("history", "runs", "--json", *store).json]
 
 
 @pytest.mark.parametrize("call", ["do_execute", "do_executemany", "do_commit"])
-def test_a_statement_that_fails_while_runs_are_removed(
+def test_failing_prune_removes_all_old_runs_or_none(
     project: Project, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """All that were to go are there, or none of them; what stays is whole."""
-    first, second = made(project, 1), made(project, 30, Verdict.REGRESSED)
+    """The remaining runs are complete."""
+    first, second = make_run(project, 1), make_run(project, 30, Verdict.REGRESSED)
     for nth, failing in enumerate(
-        failing_once(monkeypatch, DefaultDialect, call, broken_statement)
+        failing_once(monkeypatch, DefaultDialect, call, make_sqlite_io_error)
     ):
         store = ("--store", f"history{nth}.db")
         with failing.paused():
@@ -282,7 +284,7 @@ def test_a_statement_that_fails_while_runs_are_removed(
         ending = project.run("history", "prune", "--keep-days", "20", *store)
         with failing.paused():
             assert ending.code in {ExitCode.OK, ExitCode.INFRA}
-            assert ran(project, *store) in (["night-1", "night-30"], ["night-30"])
+            assert list_run_names(project, *store) in (["night-1", "night-30"], ["night-30"])
             assert project.run("history", "prune", "--keep-days", "20", *store).code == 0
-            assert ran(project, *store) == ["night-30"]
+            assert list_run_names(project, *store) == ["night-30"]
             assert project.run("history", "f/a", *store).code == 0

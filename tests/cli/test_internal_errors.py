@@ -1,4 +1,4 @@
-"""A bug of ours has an exit status of its own, and no output of the user's is a bug."""
+"""Exit status 70 is for bugs of the harness; no output of a case causes it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("odd"), RecursionError(), MemoryError()])
-def test_an_internal_error_is_no_finding(
+def test_internal_error_exits_70(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
-    """Exit status 70, with the traceback and a line that asks to report it."""
+    """With the traceback, and a line that asks to report it."""
 
     def broken(_: str) -> object:
         raise error
@@ -36,8 +36,8 @@ def test_an_internal_error_is_no_finding(
     assert said.splitlines()[-1].startswith("conformance: internal error; ")
 
 
-def test_ctrl_c_is_no_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stays 130."""
+def test_ctrl_c_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with the status of an internal error."""
 
     def interrupted(_: str) -> object:
         raise KeyboardInterrupt
@@ -46,8 +46,8 @@ def test_ctrl_c_is_no_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["list"]) == ExitCode.INTERRUPTED
 
 
-def test_a_reader_that_leaves_is_no_error() -> None:
-    """`conformance list | head -1` prints no traceback."""
+def test_closed_pipe_prints_no_traceback() -> None:
+    """As in `conformance list | head -1`."""
     command = f"set -o pipefail; {sys.executable} -m conformance list | head -1"
     done = subprocess.run(
         ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
@@ -56,8 +56,8 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert done.returncode in {0, 1}
 
 
-def test_a_terminal_without_the_characters_is_no_error() -> None:
-    """What it cannot show is escaped."""
+def test_characters_missing_from_stdout_encoding_are_escaped() -> None:
+    """In ASCII and in Latin-1."""
     done = subprocess.run(
         [sys.executable, "-m", "conformance", "doctor", "--help"], cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=False,
@@ -78,8 +78,10 @@ def test_a_terminal_without_the_characters_is_no_error() -> None:
 
 
 @pytest.mark.cell
-def test_an_odd_exception_is_recorded_and_the_run_goes_on(new_project: MakeProject) -> None:
-    """Half a surrogate pair is shown escaped, everywhere, and `--resume` reads it again."""
+def test_error_message_with_lone_surrogate_is_escaped_and_resumable(
+    new_project: MakeProject,
+) -> None:
+    """In the terminal, in JSON and in the records, which `--resume` reads again."""
     odd = case('raise RuntimeError("no such file: \\udcff.txt")', name="odd")
     calm = case("return Observed(np.int32(3), reference=np.int32(3))", name="calm")
     project = new_project({"cases/family/odd.py": odd, "cases/family/calm.py": calm})
@@ -91,8 +93,8 @@ def test_an_odd_exception_is_recorded_and_the_run_goes_on(new_project: MakeProje
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_that_lists_exit_statuses_lists_this_one(name: str) -> None:
-    """Where a command may be interrupted it may also fail by a bug of ours."""
+def test_help_that_lists_status_130_lists_70(name: str) -> None:
+    """A command that may be interrupted may also fail by a bug."""
     command = importlib.import_module(COMMANDS[name].module).command
     text = command.help or ""
     assert ("130 interrupted" in text) == ("70 internal error" in text), text

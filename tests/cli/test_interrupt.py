@@ -1,4 +1,4 @@
-"""Ended from outside at any moment: exit 130, no process left, and resuming makes it whole."""
+"""Interrupted runs exit with 130, leave no process, and can be resumed."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ while not go.exists():
 """
 
 
-def _wait(condition: Callable[[], object]) -> None:
+def _wait_for(condition: Callable[[], object]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
 
 
-def _marked(mark: str) -> list[psutil.Process]:
+def _find_marked_processes(mark: str) -> list[psutil.Process]:
     """Return the processes that carry a mark in their environment."""
     found = []
     for other in psutil.process_iter():
@@ -63,7 +63,7 @@ def _marked(mark: str) -> list[psutil.Process]:
 
 @pytest.fixture
 def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A mark that every process started by the test inherits."""
+    """An environment variable that every process started by the test inherits."""
     monkeypatch.setenv("THIS_TEST", str(tmp_path))
     monkeypatch.setenv("CONFORMANCE_PASS_ENV", "THIS_TEST")
     return str(tmp_path)
@@ -80,23 +80,25 @@ pytestmark = [pytest.mark.cell, pytest.mark.project({
 def _interrupt(
     project: Project, mark: str, number: int, until: Callable[[], object], *arguments: str
 ) -> str:
-    """Run until something is seen, then send a signal; return what was said on stderr."""
+    """Send a signal to a run after a condition holds; return its standard error."""
     process = project.start("run", "--fresh", *arguments)
     try:
-        _wait(lambda: process.poll() is not None or until())
+        _wait_for(lambda: process.poll() is not None or until())
         process.send_signal(number)
         _, error = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert process.returncode == 130, error
     assert "Traceback" not in error
-    _wait(lambda: not _marked(mark))
+    _wait_for(lambda: not _find_marked_processes(mark))
     return error
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_during_a_job(project: Project, mark: str, tmp_path: Path, number: int) -> None:
-    """The jobs that ended are kept, the one that ran is not; resuming ends the run."""
+def test_interrupt_during_a_job_keeps_finished_jobs(
+    project: Project, mark: str, tmp_path: Path, number: int
+) -> None:
+    """The interrupted job is not recorded; resuming runs it."""
 
     def both_recorded() -> bool:  # a job has ended a moment before that is written down
         return (tmp_path / "in-job").exists() and len(project.newest.read_records()) == 2
@@ -117,20 +119,20 @@ def test_during_a_job(project: Project, mark: str, tmp_path: Path, number: int) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_during_the_import_of_a_case_file(
+def test_interrupt_during_import_of_a_case_file(
     project: Project, mark: str, tmp_path: Path, number: int
 ) -> None:
-    """A case file that is being imported in the cell does not hold the run."""
+    """An import that never ends does not keep the run alive."""
     _interrupt(project, mark, number, (tmp_path / "in-import").exists, "late")
     (tmp_path / "go").touch()
     assert project.run("run", "--resume").code == 1
     assert [record.verdict for record in project.newest.read_records()] == ["new"]
 
 
-def test_during_provisioning(
+def test_interrupt_during_provisioning_leaves_no_partial_environment(
     project: Project, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No half an environment is taken for a whole one, and uv is gone too."""
+    """A partial environment is not taken for a finished one, and uv is stopped."""
     cache = tmp_path / "cache"
     monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
     monkeypatch.setenv("UV_LINK_MODE", "copy")
@@ -146,7 +148,7 @@ def test_during_provisioning(
 
 
 @pytest.mark.parametrize("locked", [True, False])
-def test_while_the_index_does_not_answer(
+def test_interrupt_does_not_wait_for_a_hanging_index(
     project: Project,
     mark: str,
     tmp_path: Path,
@@ -154,7 +156,7 @@ def test_while_the_index_does_not_answer(
     *,
     locked: bool,
 ) -> None:
-    """A download that hangs is not waited for, neither of a lock nor of an environment."""
+    """Neither for a lock nor for an environment."""
     if not locked:
         for lock in (project.path / "matrix" / "locks").iterdir():
             lock.unlink()
@@ -173,8 +175,10 @@ def test_while_the_index_does_not_answer(
     assert time.monotonic() - start < PATIENCE / 2
 
 
-def test_before_there_is_a_run(project: Project, mark: str, tmp_path: Path) -> None:
-    """Interrupted while the plan is made there is nothing to resume, and none is offered."""
+def test_interrupt_during_planning_offers_no_resume(
+    project: Project, mark: str, tmp_path: Path
+) -> None:
+    """No run directory exists yet."""
     hung = tmp_path / "python"
     hung.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexec sleep 8\n")
     hung.chmod(0o755)
@@ -185,22 +189,24 @@ def test_before_there_is_a_run(project: Project, mark: str, tmp_path: Path) -> N
     assert project.runs == []
 
 
-def test_killed_outright(project: Project, mark: str, tmp_path: Path) -> None:
-    """After kill -9 nothing is left running either, and the run is resumed."""
+def test_killed_run_leaves_no_process_and_resumes(
+    project: Project, mark: str, tmp_path: Path
+) -> None:
+    """After SIGKILL the workers end, too."""
     process = project.start("run", "--fresh", "--jobs", "1", "fam")
-    _wait((tmp_path / "in-job").exists)
+    _wait_for((tmp_path / "in-job").exists)
     process.kill()
     process.communicate(timeout=PATIENCE)
-    _wait(lambda: not _marked(mark))
+    _wait_for(lambda: not _find_marked_processes(mark))
     (tmp_path / "go").touch()
     assert project.run("run", "--resume").code == 0
     assert len(project.newest.read_records()) == 3
 
 
-def test_two_runs_at_once(
+def test_two_runs_share_an_empty_cache(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same project and a cache that is empty for both: both are right."""
+    """Both succeed, and the environment is made once."""
     (tmp_path / "go").touch()
     cache = tmp_path / "cache"
     monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))

@@ -1,4 +1,4 @@
-"""IRs from the worker to the verdict and the report: what gates, what warns, what informs."""
+"""IRs from worker to verdict and report: which changes gate, warn or only inform."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ pytestmark = pytest.mark.cell
 TOPIC = "cases/fam/topic.py"
 
 
-def _program(fn: str, decorator: str = "program()", jit: str = "{}") -> str:
-    """Return a case of one program of a vector of ones."""
+def _program_case(fn: str, decorator: str = "program()", jit: str = "{}") -> str:
+    """Return a case of a program that takes a vector of ones."""
     made = f"return Program(lambda x: {fn}, args=(np.ones(8, np.float32),), jit={jit})"
     return case(f"import numpy as np\n{made}", decorator)
 
 
-def test_other_facts_fail_a_run_whose_values_are_the_same(new_project: MakeProject) -> None:
-    """Here an argument that is given away."""
-    project = new_project({TOPIC: _program("x * 2")})
+def test_changed_fact_fails_a_run_with_equal_values(new_project: MakeProject) -> None:
+    """The fact is a donated argument."""
+    project = new_project({TOPIC: _program_case("x * 2")})
     project.run("run")
     assert project.run("accept").code == 0
-    project.write({TOPIC: _program("x * 2", jit="{'donate_argnums': 0}")})
+    project.write({TOPIC: _program_case("x * 2", jit="{'donate_argnums': 0}")})
     code, records = project.results()
     assert (code, records["case"].verdict) == (1, "changed")
     assert records["case"].reasons[0].startswith("fact donation: parameter 0 -> output ")
 
 
-def test_other_work_warns_and_gates_where_the_case_says_so(new_project: MakeProject) -> None:
-    """Twice the ones is the ones and the ones; the report says what replaced what."""
-    project = new_project({TOPIC: _program("x * 2")})
+def test_changed_stablehlo_warns_unless_the_policy_gates(new_project: MakeProject) -> None:
+    """`x * 2` and `x + x` give equal values; the report names the replaced operation."""
+    project = new_project({TOPIC: _program_case("x * 2")})
     project.run("run")
     project.run("accept")
-    project.write({TOPIC: _program("x + x")})
+    project.write({TOPIC: _program_case("x + x")})
     ending = project.run("run")
     assert ending.code == 0
     assert f"warn stablehlo of fam/case on {CELL} is not its golden" in ending.out
     assert "multiply -> add" in ending.out.replace("broadcast-in-dim, constant, ", "")
-    project.write({TOPIC: _program("x + x", "program(policy={'stablehlo': 'gate'})")})
+    project.write({TOPIC: _program_case("x + x", "program(policy={'stablehlo': 'gate'})")})
     code, records = project.results()
     assert (code, records["case"].verdict) == (1, "changed")
     assert records["case"].reasons[0].startswith("stablehlo changed; if intended: ")
 
 
-def test_a_line_moved_in_a_case_changes_nothing(new_project: MakeProject) -> None:
-    """Where it is written is in every IR, and in none of its normal forms."""
-    project = new_project({TOPIC: _program("x * 2")})
+def test_moved_source_lines_change_no_golden(new_project: MakeProject) -> None:
+    """Every IR has source lines, and no canonical form has them."""
+    project = new_project({TOPIC: _program_case("x * 2")})
     project.run("run")
     project.run("accept")
-    project.write({TOPIC: "# a comment\n\n" + _program("x * 2")})
+    project.write({TOPIC: "# a comment\n\n" + _program_case("x * 2")})
     _, records = project.results()
     assert {str(kept.status) for kept in records["case"].ir.values()} == {"same"}

@@ -1,4 +1,4 @@
-"""Files that options name: found out early whether they can be written."""
+"""Output files named by options are checked before anything runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
-    """A command that fails after it has made no file, and spoilt none."""
+def test_check_writable_neither_creates_nor_changes_the_file(tmp_path: Path) -> None:
+    """The command may still fail afterwards."""
     check_writable("--json", tmp_path / "new.json")
     assert not any(tmp_path.iterdir())
     there = tmp_path / "there.json"
@@ -23,14 +23,14 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
     assert there.read_text() == "{}"
 
 
-def test_what_cannot_be_written_names_its_option(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported_with_its_option(tmp_path: Path) -> None:
     """Before anything has run."""
     with pytest.raises(UsageError, match=r"--json .*none/x\.json: cannot be written"):
         check_writable("--json", tmp_path / "none" / "x.json")
 
 
-def test_the_last_line_has_an_end(tmp_path: Path) -> None:
-    """And one alone."""
+def test_written_file_ends_with_exactly_one_newline(tmp_path: Path) -> None:
+    """Whether the content ends with a newline or not."""
     for content in (b"a", b"a\n"):
         write_file("--json", tmp_path / "x.json", content)
         assert (tmp_path / "x.json").read_bytes() == b"a\n"

@@ -1,4 +1,4 @@
-"""`conformance new` on real releases, and all that goes wrong."""
+"""`conformance new` on real releases, and its errors."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ def project(new_project: MakeProject) -> Project:
     })  # fmt: skip
 
 
-def ported(project: Project, text: str, *options: str, cells: tuple[str, ...] = CELLS) -> Ending:
+def make_case(project: Project, text: str, *options: str, cells: tuple[str, ...] = CELLS) -> Ending:
     """Make a case of a script."""
     project.write({"report.py": text})
     return project.run("new", "report.py", "--family", "numbers", *cells, *options)
 
 
-def cases_of(project: Project) -> str:
-    """Return the file that cases are added to."""
+def read_case_file(project: Project) -> str:
+    """Return the text of the file that cases are added to."""
     return (project.path / "cases" / "numbers" / "reported.py").read_text()
 
 
 @pytest.mark.cell
-def test_a_failure_is_declared_where_it_is_seen(project: Project) -> None:
-    """From its first release on; the other cases of the file stay as they are."""
-    ending = ported(project, SINCE.format(deed='raise KeyError("no such axis here")'))
+def test_new_declares_a_failure_from_its_first_release_on(project: Project) -> None:
+    """The other cases of the file are not changed."""
+    ending = make_case(project, SINCE.format(deed='raise KeyError("no such axis here")'))
     assert ending.code == 0, ending.err
-    text = cases_of(project)
+    text = read_case_file(project)
     assert text.count("\n\n\n@probe") == 3
     assert GOOD.partition("\n\n\n")[2].strip() in text
     for part in ('"jax>=0.6.1"', 'error="KeyError"', 'match="no such axis here"', "proposed"):
@@ -87,10 +87,10 @@ def test_a_failure_is_declared_where_it_is_seen(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_another_value_is_declared(project: Project) -> None:
-    """Of the release that is said to be right."""
+def test_new_takes_the_reference_from_the_good_release(project: Project) -> None:
+    """Releases with another value get a deviation."""
     text = "import jax\nimport numpy as np\nprint(np.int32([jax.__version__ > '0.6.1', 2]))\n"
-    ending = ported(project, text, "--good", "0.6.0", "--json", "-")
+    ending = make_case(project, text, "--good", "0.6.0", "--json", "-")
     assert ending.code == 0, ending.err
     made = ending.json
     assert made["reference"] == "0.6.0"
@@ -103,10 +103,10 @@ def test_another_value_is_declared(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_the_file_is_written_under_the_lock_of_reviews(
+def test_new_locks_the_folder_of_families(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is that of the folder of families, which `review` holds to declare deviations there."""
+    """`review` holds the same lock to declare deviations in case files."""
     held: list[Path] = []
 
     def recording(folders: Iterable[Path], *more: Any) -> AbstractContextManager[None]:
@@ -114,13 +114,13 @@ def test_the_file_is_written_under_the_lock_of_reviews(
         return lock_folders(folders, *more)
 
     monkeypatch.setattr(new_case, "lock_folders", recording)
-    assert ported(project, "print(1)\n").code == 0
+    assert make_case(project, "print(1)\n").code == 0
     assert held == [project.path / "cases"]
 
 
 @pytest.mark.cell
-def test_a_mapped_program(project: Project) -> None:
-    """Its family is found, its spelling bridged; nothing is written where it is only shown."""
+def test_new_from_an_issue_chooses_family_and_bridges_spelling(project: Project) -> None:
+    """With `--dry-run` nothing is written."""
     project.write({"issue.md": MAPPED})
     ending = project.run("new", "issue.md", *CELLS, "--name", "sums", "--dry-run", "--json", "made")
     assert ending.code == 0, ending.err
@@ -139,31 +139,31 @@ def test_a_mapped_program(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_assertions_say_what_is_right(project: Project) -> None:
-    """What is asserted is the reference, and nothing is left to be reviewed."""
-    ending = ported(
+def test_new_takes_the_reference_from_assertions(project: Project) -> None:
+    """Nothing is left to review."""
+    ending = make_case(
         project, "import jax, numpy as np\nx = jax.jit(lambda: 2.0)()\nassert x == 2\n", cells=CELLS
     )
     assert ending.code == 0, ending.err
-    assert "reference=2" in cases_of(project)
+    assert "reference=2" in read_case_file(project)
     assert "review the reference" not in ending.out
     assert "the same on all 2 releases tried" in ending.out
 
 
 @pytest.mark.cell
-def test_a_script_that_prints_its_environment(project: Project) -> None:
-    """Versions, devices and times are not observed: they differ, and no behaviour does."""
+def test_new_does_not_observe_versions_devices_and_times(project: Project) -> None:
+    """They differ without any change of behaviour."""
     text = "import jax, time\nstart = time.time()\nprint(jax.__version__, jax.devices())\n"
     text += "print(f'{jax.__version__}: {jax.numpy.ones(2).sum()} in {time.time() - start:.2f}')\n"
-    ending = ported(project, text, cells=CELLS)
+    ending = make_case(project, text, cells=CELLS)
     assert ending.code == 0, ending.err
     assert "the same on all 2 releases tried" in ending.out
-    assert "jax.__version__" not in cases_of(project)
+    assert "jax.__version__" not in read_case_file(project)
 
 
 @pytest.mark.cell
-def test_a_folder_of_ones_own(project: Project) -> None:
-    """It may be a new one; the command that is proposed finds the case there."""
+def test_new_writes_into_a_new_folder_of_cases(project: Project) -> None:
+    """The printed command finds the case."""
     project.write({"report.py": "import jax.numpy as jnp\nprint(jnp.ones(2).sum())\n"})
     where = ("--cases", "own", "--family", "sums", "--cell", "0.6.0", "--cell", "0.6.2")
     ending = project.run("new", "report.py", *where)
@@ -174,26 +174,28 @@ def test_a_folder_of_ones_own(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_script_that_does_not_show_the_same_twice(project: Project) -> None:
-    """It is said, and is no success."""
-    ending = ported(project, "import os\nprint(os.urandom(4).hex())\n", cells=("--cell", "0.6.2"))
+def test_new_reports_a_flaky_script(project: Project) -> None:
+    """Exit 1: nothing is declared for the release."""
+    ending = make_case(
+        project, "import os\nprint(os.urandom(4).hex())\n", cells=("--cell", "0.6.2")
+    )
     assert ending.code == 1
     assert "not declared: 0.6.2: the result changed between two runs: out " in ending.out
 
 
 @pytest.mark.cell
-def test_what_a_linter_finds_in_it_is_marked(project: Project) -> None:
-    """By the rules of the folder it goes to."""
+def test_new_case_passes_ruff_of_its_folder(project: Project) -> None:
+    """Findings are suppressed by the rules of that folder."""
     (project.path / "ruff.toml").write_text('lint.select = ["ALL"]\nlint.ignore = ["INP", "ANN"]\n')
     script = "import jax\ndef f(x):\n    assert x\n    return x\ny = f( 3 )\nprint(type(y))\n"
-    ending = ported(project, script, "--topic", "fresh")
+    ending = make_case(project, script, "--topic", "fresh")
     assert ending.code == 0, ending.err
     file = project.path / "cases" / "numbers" / "fresh.py"
-    assert _clean(file), file.read_text()
+    assert _passes_ruff(file), file.read_text()
     assert "    y = f(3)" in file.read_text()
 
 
-def _clean(file: Path) -> bool:
+def _passes_ruff(file: Path) -> bool:
     commands = (
         [sys.executable, "-m", "ruff", "check", str(file)],
         [sys.executable, "-m", "ruff", "format", "--check", str(file)],
@@ -219,13 +221,13 @@ def _clean(file: Path) -> bool:
         ("print(x)\n", "report.py: is incomplete: NameError: name 'x' is not defined"),
     ],
 )
-def test_a_script_that_makes_no_case(project: Project, script: str, said: str) -> None:
-    """It is said why, and nothing is written."""
-    before = cases_of(project)
-    ending = ported(project, script, "--timeout", "3", cells=("--cell", "0.6.2"))
+def test_new_refuses_a_script_that_makes_no_case(project: Project, script: str, said: str) -> None:
+    """The message has the reason, and nothing is written."""
+    before = read_case_file(project)
+    ending = make_case(project, script, "--timeout", "3", cells=("--cell", "0.6.2"))
     assert ending.code == 2
     assert said in ending.error
-    assert cases_of(project) == before
+    assert read_case_file(project) == before
 
 
 @pytest.mark.parametrize(
@@ -252,10 +254,10 @@ def test_a_script_that_makes_no_case(project: Project, script: str, said: str) -
         ),
     ],
 )
-def test_what_is_wrong_from_the_start(
+def test_invalid_arguments_of_new_are_refused_before_any_job(
     project: Project, options: tuple[str, ...], said: str
 ) -> None:
-    """Is said before anything is tried."""
+    """One line, exit 2."""
     project.write({"ok.py": "print(1)\n", "3.py": "print(1)\n", "prose": "It does not work.\n"})
     (project.path / "bytes").write_bytes(b"\xff\xfe\x00")
     ending = project.run("new", *options)

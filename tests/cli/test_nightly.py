@@ -1,4 +1,4 @@
-"""A nightly job: nightlies of an index that answers, refuses, talks nonsense, or goes away."""
+"""Runs of nightlies whose index answers, refuses, hangs, sends nonsense, or vanishes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 NIGHTS = ("0.6.3.dev20260110", "0.6.3.dev20260111")
 MATRIX = f'[matrix]\naxes = {{ jax = ["{RELEASE}", "nightly"] }}\n'
-UNTOLD = "jaxnightly-py312-cpu8"
+UNKNOWN_NIGHTLY = "jaxnightly-py312-cpu8"
 REFUSING = "http://user:secret@127.0.0.1:9/index/"
 
 
 class Upstream:
-    """An index of nightlies that can be taken away.
+    """A fake index of nightlies that can be shut down.
 
     Args:
-        folder: For its wheels.
-        code: Folder of the code of jax.
+        folder: Folder for its wheels.
+        code: Folder that contains the package jax.
     """
 
     def __init__(self, folder: Path, code: Path) -> None:
@@ -43,12 +43,12 @@ class Upstream:
         self.server: ThreadingHTTPServer | None = serve(self.index)
 
     def add(self, version: str) -> None:
-        """Add a night, which is the release under another name."""
+        """Add a nightly: the release under another version."""
         requires = f"jaxlib>=0.6.2,<={version};numpy>=2;scipy;opt_einsum;ml_dtypes"
         self.index.add("jax", version, requires=requires, files={"night.pth": f"{self._code}\n"})
 
     def close(self) -> None:
-        """Take it away: from now on nobody answers."""
+        """Stop the server: later connections are refused."""
         if self.server is not None:
             self.server.shutdown()
             self.server.server_close()
@@ -57,14 +57,14 @@ class Upstream:
 
 @pytest.fixture(scope="session")
 def code() -> Path:
-    """Return the folder that has the code of the release."""
+    """Return the folder with the code of the release."""
     (source,) = python_of(planned_cell(RELEASE)).parents[1].glob("lib/python3*/site-packages/jax")
     return source.parent
 
 
 @pytest.fixture
 def upstream(tmp_path: Path, code: Path) -> Iterator[Upstream]:
-    """An index of two nights."""
+    """An index with two nightlies."""
     folder = tmp_path / "index"
     folder.mkdir()
     made = Upstream(folder, code)
@@ -79,35 +79,35 @@ pytestmark = pytest.mark.project({"cases/fam/numbers.py": GOOD, "matrix/nightly.
 
 @pytest.fixture
 def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project of two cases, whose matrix has a nightly beside a release; its index refuses."""
+    """A project of two cases whose matrix has a release and a nightly; its index refuses."""
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     table = project.path / "matrix" / "releases.toml"
     table.write_text(re.sub(r"packages = \[.*\]", "packages = []", table.read_text()))
     return project
 
 
-def outcomes(ending: Ending) -> dict[str, set[str]]:
-    """Return how the jobs of each cell ended."""
+def outcomes_by_cell(ending: Ending) -> dict[str, set[str]]:
+    """Return the outcomes of the jobs of each cell."""
     found: dict[str, set[str]] = {}
     for record in ending.json["results"]:
         found.setdefault(record["cell"], set()).add(record["outcome"])
     return found
 
 
-def reasons(ending: Ending) -> str:
-    """Return why jobs say nothing, which is one reason."""
+def read_infra_reason(ending: Ending) -> str:
+    """Return the only reason of the infra jobs."""
     infra = [one for one in ending.json["results"] if one["outcome"] == "infra"]
     (reason,) = {one["error"]["message"] for one in infra}
     return str(reason)
 
 
 @pytest.mark.cell
-def test_an_index_that_refuses_stops_its_cells_alone(project: Project) -> None:
-    """The rest runs; it is said which index, what was tried, what to do; no secret is kept."""
+def test_refusing_index_makes_only_nightly_cells_infra(project: Project) -> None:
+    """The reason has the index, the error and a remedy; its password is stored nowhere."""
     ending = project.run("run", "--matrix", "nightly", "--json", "-")
     assert ending.code == 4
-    assert outcomes(ending) == {CELL: {"ok"}, UNTOLD: {"infra"}}
-    said = reasons(ending)
+    assert outcomes_by_cell(ending) == {CELL: {"ok"}, UNKNOWN_NIGHTLY: {"infra"}}
+    said = read_infra_reason(ending)
     assert said.startswith("nightly index http://***@127.0.0.1:9/index/: ")
     assert "Connection refused" in said
     assert "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool.conformance]" in said
@@ -122,17 +122,20 @@ ANSWERS = {"an error": (500, b"oh"), "nonsense": (200, b"<p>log in"), "nothing":
 
 @pytest.mark.cell
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_an_index_that_talks_nonsense_stops_its_cells_alone(
+def test_invalid_index_page_makes_only_nightly_cells_infra(
     project: Project,
     serve_page: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
     answer: str,
 ) -> None:
-    """And so does one that is none; an unexpected job of the others counts more."""
+    """An unexpected job of another cell takes precedence in the exit status."""
     status, body = ANSWERS[answer]
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", serve_page(status, "text/html", body))
     ending = project.run("run", "--matrix", "nightly", "--json", "-")
-    assert (ending.code, outcomes(ending)) == (4, {CELL: {"ok"}, UNTOLD: {"infra"}})
+    assert (ending.code, outcomes_by_cell(ending)) == (
+        4,
+        {CELL: {"ok"}, UNKNOWN_NIGHTLY: {"infra"}},
+    )
     assert "secret" not in ending.out
     wrong = GOOD.replace("reference=np.int32(3)", "reference=np.int32(4)")
     project.write({"cases/fam/numbers.py": wrong})
@@ -140,35 +143,35 @@ def test_an_index_that_talks_nonsense_stops_its_cells_alone(
 
 
 @pytest.mark.cell
-def test_an_index_that_hangs_is_waited_for_once(
+def test_hanging_index_is_waited_for_once(
     project: Project, serve_page: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many cells ask for it."""
+    """However many cells need it."""
     monkeypatch.setattr(package_index, "TIMEOUT", 0.3)
     url = serve_page(200, "text/html", b"", late=True)
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", url)
     axes = '{ jax = ["nightly", "nightly-1"], devices = [1, 2, 4] }'
     project.write({"matrix/many.toml": f"[matrix]\naxes = {axes}\n"})
     ending = project.run("run", "--matrix", "many", "--json", "-")
-    assert len(outcomes(ending)) == 6
-    assert "timed out" in reasons(ending)
+    assert len(outcomes_by_cell(ending)) == 6
+    assert "timed out" in read_infra_reason(ending)
 
 
 @pytest.fixture
 def nightly_project(
     project: Project, upstream: Upstream, private_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Project:
-    """The project, with an index that answers."""
+    """The project with an index that answers."""
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", upstream.index.url)
     monkeypatch.setenv("CONFORMANCE_CACHE", str(private_cache))
     return project
 
 
 @pytest.mark.cell
-def test_an_index_that_goes_away_before_the_download(
+def test_index_that_vanishes_before_the_download_is_infra(
     nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cell of that night says nothing, the rest runs."""
+    """The other cells run."""
     upstream.add("0.6.3.dev20260112")
     answer = upstream.index.answer
 
@@ -181,64 +184,64 @@ def test_an_index_that_goes_away_before_the_download(
     monkeypatch.setattr(upstream.index, "answer", last)
     ending = nightly_project.run("run", "--matrix", "nightly", "--json", "-")
     assert ending.code == 4
-    assert outcomes(ending) == {CELL: {"ok"}, "jax0.6.3.dev20260112-py311-cpu8": {"infra"}}
-    assert "refused" in reasons(ending).lower()
+    assert outcomes_by_cell(ending) == {CELL: {"ok"}, "jax0.6.3.dev20260112-py311-cpu8": {"infra"}}
+    assert "refused" in read_infra_reason(ending).lower()
 
 
-def since(ending: Ending) -> dict[str, Any]:
-    """Return what changed since the night before."""
+def read_changes_since(ending: Ending) -> dict[str, Any]:
+    """Return the changes since the previous nightly run."""
     found: dict[str, Any] = ending.json["since"]
     return found
 
 
 @pytest.mark.cell
-def test_nights_are_compared_by_their_place(
+def test_nightly_cells_are_compared_regardless_of_date(
     nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the date, and whether it is known which night it is."""
+    """Also with a nightly whose date is unknown."""
     run = ("run", "--matrix", "nightly", "--json", "-")
     first = nightly_project.run(*run, "--night", "2026-01-10")
-    assert outcomes(first) == {CELL: {"ok"}, f"jax{NIGHTS[0]}-py311-cpu8": {"ok"}}
-    assert since(first) is None
+    assert outcomes_by_cell(first) == {CELL: {"ok"}, f"jax{NIGHTS[0]}-py311-cpu8": {"ok"}}
+    assert read_changes_since(first) is None
     second = nightly_project.run(*run)
-    assert outcomes(second)[f"jax{NIGHTS[1]}-py311-cpu8"] == {"ok"}
-    told = since(second)
+    assert outcomes_by_cell(second)[f"jax{NIGHTS[1]}-py311-cpu8"] == {"ok"}
+    told = read_changes_since(second)
     assert [told[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
     assert told["installed"] == [
         {"place": "nightly-cpu8", "package": "jax", "before": NIGHTS[0], "after": NIGHTS[1]}
     ]
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     third = nightly_project.run(*run)
-    assert (third.code, outcomes(third)[UNTOLD]) == (4, {"infra"})
-    told = since(third)
+    assert (third.code, outcomes_by_cell(third)[UNKNOWN_NIGHTLY]) == (4, {"infra"})
+    told = read_changes_since(third)
     assert {job["place"] for job in told["silent"]} == {"nightly-cpu8"}
     assert [told[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
 
 
 @pytest.mark.cell
-def test_a_run_that_goes_on_keeps_its_nights(
+def test_resumed_run_keeps_its_nightly(
     nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though there is a newer one, or none; what could not be told is looked for again."""
+    """A newer nightly is ignored; an unknown one is looked up again."""
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     run = ("--run", "night", "--json", "-")
     began = nightly_project.run("run", "--matrix", "nightly", *run)
-    assert outcomes(began)[UNTOLD] == {"infra"}
+    assert outcomes_by_cell(began)[UNKNOWN_NIGHTLY] == {"infra"}
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", upstream.index.url)
     told = {CELL: {"ok"}, f"jax{NIGHTS[1]}-py311-cpu8": {"ok"}}
-    assert outcomes(nightly_project.run("run", "--resume", *run)) == told
+    assert outcomes_by_cell(nightly_project.run("run", "--resume", *run)) == told
     upstream.add("0.6.3.dev20260113")
-    assert outcomes(nightly_project.run("run", "--resume", *run)) == told
+    assert outcomes_by_cell(nightly_project.run("run", "--resume", *run)) == told
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     again = nightly_project.run("run", "--resume", *run)
-    assert (again.code, outcomes(again)) == (0, told)
+    assert (again.code, outcomes_by_cell(again)) == (0, told)
     written = (nightly_project.path / "night" / "results.jsonl").read_text()
     assert {json.loads(line)["cell"] for line in written.splitlines()} == told.keys()
 
 
 @pytest.mark.cell
-def test_runners_mean_the_same_night(nightly_project: Project) -> None:
-    """Which the plan says to them; parts of other nights are no parts of one run."""
+def test_plan_fixes_the_nightly_for_all_shards(nightly_project: Project) -> None:
+    """Shards of different nightlies cannot be merged."""
     plan = nightly_project.run("plan", "--matrix", "nightly", "--shards", "2", "--format", "github")
     arguments = [part["arguments"] for part in plan.json["include"]]
     assert arguments[0] == "--matrix nightly --night 2026-01-11 --shard 1/2"
@@ -252,10 +255,10 @@ def test_runners_mean_the_same_night(nightly_project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_runner_without_the_index_loses_its_own_jobs_alone(
+def test_shard_without_the_index_is_infra_after_the_merge(
     nightly_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are of the night that the others tell, and say nothing about JAX."""
+    """Its jobs belong to the nightly of the other shards."""
     body = "return Observed(1.0, reference=1.0)"
     files = {f"cases/fam/{name}.py": case(body, name=name) for name in "abcd"}
     nightly_project.write({**files, "matrix/n.toml": '[matrix]\naxes = { jax = ["nightly"] }\n'})
@@ -265,37 +268,37 @@ def test_a_runner_without_the_index_loses_its_own_jobs_alone(
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     assert nightly_project.run(*run, "--shard", "2/2", "--run", "two").code == 4
     merged = nightly_project.run("merge", "two", "one", "--json", "-")
-    assert (merged.code, outcomes(merged)) == (4, {night: {"ok", "infra"}})
+    assert (merged.code, outcomes_by_cell(merged)) == (4, {night: {"ok", "infra"}})
     assert len({one["case"] for one in merged.json["results"]}) == 6
     (cell,) = merged.json["cells"]
     assert (cell["id"], cell["identity"]["versions"]["jax"]) == (night, NIGHTS[1])
 
 
 @pytest.mark.cell
-def test_what_is_not_known_is_divided_and_put_together(project: Project) -> None:
-    """As every other cell is."""
+def test_unknown_nightly_can_be_sharded_and_merged(project: Project) -> None:
+    """As any other cell."""
     whole = project.run("run", "--matrix", "nightly", "--json", "-")
     plan = project.run("plan", "--matrix", "nightly", "--shards", "2")
-    assert f"{UNTOLD}" in plan.out
+    assert f"{UNKNOWN_NIGHTLY}" in plan.out
     for number in (1, 2):
         part = ("--shard", f"{number}/2", "--run", f"part-{number}")
         assert project.run("run", "--matrix", "nightly", *part).code in {0, 4}
     merged = project.run("merge", "part-1", "part-2", "--json", "-")
-    assert (merged.code, outcomes(merged)) == (4, outcomes(whole))
-    assert since(merged)["run"] != merged.json["run"]
-    assert since(merged)["new"] == since(merged)["gone"] == []
+    assert (merged.code, outcomes_by_cell(merged)) == (4, outcomes_by_cell(whole))
+    assert read_changes_since(merged)["run"] != merged.json["run"]
+    assert read_changes_since(merged)["new"] == read_changes_since(merged)["gone"] == []
 
 
 @pytest.mark.cell
-def test_an_environment_comes_to_a_matrix(project: Project) -> None:
-    """It does not narrow it; what it has already is narrowed to, as by any other selector."""
+def test_path_cell_is_added_to_a_matrix(project: Project) -> None:
+    """Unless the matrix has it: then it filters, as any other selector does."""
     python = python_of(planned_cell("0.6.1"))
     asked = ("--matrix", "smoke", "--cell", f"path:{python}")
     ending = project.run("run", *asked, "--json", "-")
     ids = [cell["id"] for cell in ending.json["cells"]]
     assert ids[0] == CELL
     assert ids[1].startswith("path-")
-    assert {len(found) for found in outcomes(ending).values()} == {1}
+    assert {len(found) for found in outcomes_by_cell(ending).values()} == {1}
     narrowed = project.run("run", *asked, "--cell", RELEASE, "--json", "-")
     assert [cell["id"] for cell in narrowed.json["cells"]] == ids
     axes = f'{{ jax = ["{RELEASE}", "path:{python}"] }}'
@@ -306,6 +309,6 @@ def test_an_environment_comes_to_a_matrix(project: Project) -> None:
 
 @pytest.fixture
 def serve_page() -> Iterator[Callable[..., str]]:
-    """Serve one answer to whatever is asked, maybe late, and return the URL."""
+    """Return a function that serves one answer, maybe late, and returns the URL."""
     with contextlib.ExitStack() as stack:
         yield lambda *answer, **more: stack.enter_context(serving(*answer, **more))

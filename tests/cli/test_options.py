@@ -21,14 +21,14 @@ IN_SUITES = {"bisect", "blame", "upgrade", "suite run"}
 """Commands whose target may be a suite, or a test of one."""
 
 
-def spellings(name: str) -> dict[str, click.Option]:
+def visible_options(name: str) -> dict[str, click.Option]:
     """Return the options that the help of a command shows, by spelling."""
     shown = (one for one in COMMANDS[name].params if isinstance(one, click.Option))
     return {spelling: one for one in shown if not one.hidden for spelling in one.opts}
 
 
-def metavars(name: str) -> list[str]:
-    """Return the words of the arguments that the usage of a command shows."""
+def argument_metavars(name: str) -> list[str]:
+    """Return the placeholders of the arguments in the usage of a command."""
     command = COMMANDS[name]
     context = click.Context(command)
     arguments = (one for one in command.params if isinstance(one, click.Argument))
@@ -36,52 +36,52 @@ def metavars(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_writes_json_to_a_file(name: str) -> None:
-    """Or to standard output, by `-`."""
-    option = spellings(name)["--json"]
+def test_json_option_takes_a_file_in_every_command(name: str) -> None:
+    """`-` is standard output."""
+    option = visible_options(name)["--json"]
     assert isinstance(option.type, click.Path)
     assert (option.metavar, option.type.allow_dash, option.is_flag) == ("FILE", True, False)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_two_points_are_named_in_one_way(name: str) -> None:
-    """By `--good` and `--bad` for searches, by `FROM TO` for comparisons."""
-    given = spellings(name)
+def test_searches_take_good_and_bad_and_comparisons_from_and_to(name: str) -> None:
+    """No command has other names for its two ends."""
+    given = visible_options(name)
     assert ({"--good", "--bad"} <= given.keys()) is (name in SEARCHES)
     assert not {"--good-cell", "--bad-cell"} & given.keys()
-    words = " ".join(metavars(name))
+    words = " ".join(argument_metavars(name))
     assert ("FROM" in words and "TO" in words) is (name in COMPARISONS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_run_is_named_by_run(name: str) -> None:
+def test_run_directories_are_named_by_the_run_option(name: str) -> None:
     """Also the directory of a new run; folders of runs are arguments."""
-    given = spellings(name)
+    given = visible_options(name)
     assert not {"--run-dir", "--directory"} & given.keys()
-    assert not any("RUN" in piece for piece in metavars(name))
+    assert not any("RUN" in piece for piece in argument_metavars(name))
     about_run = {one.name for one in given.values()} & {"run", "run_dir", "runs"}
     assert bool(about_run) is ("--run" in given)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_limit_of_time_is_a_timeout(name: str) -> None:
+def test_time_limits_are_called_timeout(name: str) -> None:
     """In seconds."""
-    given = spellings(name)
+    given = visible_options(name)
     assert not {"--seconds", "--minutes", "--time-limit"} & given.keys()
     assert {one.metavar for one in given.values()} & {"SECONDS"} == (
         {"SECONDS"} if "--timeout" in given else set()
     )
 
 
-def test_options_of_suites_are_where_a_suite_can_be_the_target() -> None:
-    """And there all of them are."""
+def test_suite_options_exist_only_where_a_suite_can_be_the_target() -> None:
+    """All of them or none."""
 
     @suite_options
     def command() -> None: ...
 
     own = {spelling for one in click.command()(command).params for spelling in one.opts}
     for name in COMMANDS:
-        assert own & spellings(name).keys() == (own if name in IN_SUITES else set()), name
+        assert own & visible_options(name).keys() == (own if name in IN_SUITES else set()), name
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,16 @@ def test_options_of_suites_are_where_a_suite_can_be_the_target() -> None:
         ("plan --format json", {"form": "json"}),
     ],
 )
-def test_earlier_spellings_are_accepted(command: str, expected: dict[str, str]) -> None:
-    """Scripts use them; no help shows them."""
+def test_renamed_options_and_arguments_are_still_accepted(
+    command: str, expected: dict[str, str]
+) -> None:
+    """Existing scripts use them."""
     params = printed.check(f"conformance {command}").params
     assert {name: str(params[name]) for name in expected} == expected
 
 
-def test_earlier_spellings_are_not_shown() -> None:
-    """Neither options nor arguments."""
+def test_renamed_options_are_hidden_in_help() -> None:
+    """Arguments as well as options."""
     for name, command in COMMANDS.items():
         text = command.get_help(click.Context(command, info_name=name))
         for one in command.params:

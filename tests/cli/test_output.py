@@ -1,4 +1,4 @@
-"""The lines and the JSON that commands write."""
+"""Lines and JSON written by commands."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_line_stays_one_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    """However long, and with its brackets and its colons."""
+def test_long_line_is_not_wrapped_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Brackets and colons are not interpreted as markup."""
     line = "family/name[bold] :a: " + "word " * 100 + "end"
     open_console().print(line)
     assert capsys.readouterr().out == f"{line}\n"
 
 
-def test_json_on_standard_output_is_alone_there(
+def test_json_on_stdout_moves_text_to_stderr(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lines go to standard error; those of a query are left out."""
+    """The text form of a query is omitted."""
     Output(Path("-")).print("progress")
     Output(Path("-")).show([1], ["one"])
     assert capsys.readouterr() == ("[\n 1\n]\n", "progress\n")

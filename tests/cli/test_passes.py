@@ -1,4 +1,4 @@
-"""Which pass, flag or option makes a program do what it does, of real programs."""
+"""`conformance passes`: the pass, flag or option that changes the result of a real program."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ pytestmark = [pytest.mark.cell, pytest.mark.project({"cases/family/topic.py": CA
 """A project with programs that passes change."""
 
 
-def asked(project: Project, name: str, *more: str) -> Ending:
-    """Ask about a case, for JSON on standard output and words on the other."""
+def run_passes(project: Project, name: str, *more: str) -> Ending:
+    """Run `conformance passes` for a case, with JSON on standard output."""
     cell = () if "--good" in more else ("--bad", CELL)
     return project.run("passes", f"family/{name}", *cell, "--json", "-", *more)
 
 
-def test_one_pass_makes_a_program_deviate(project: Project) -> None:
-    """A division by a constant becomes a multiplication, which rounds otherwise."""
-    ending = asked(project, "division")
+def test_passes_finds_the_pass_that_makes_a_program_deviate(project: Project) -> None:
+    """A division by a constant becomes a multiplication, which rounds differently."""
+    ending = run_passes(project, "division")
     assert ending.code == 0
     found = ending.json
     assert (found["target"], found["cell"]) == ("family/division", CELL)
@@ -126,17 +126,17 @@ def test_one_pass_makes_a_program_deviate(project: Project) -> None:
     assert wanted in ending.err.splitlines()
 
 
-def test_two_passes_that_only_together_make_the_difference(project: Project) -> None:
-    """One result is rounded otherwise by the one, another by a fusion."""
-    ending = asked(project, "both")
+def test_passes_finds_two_passes_that_act_together(project: Project) -> None:
+    """One changes the first result, the other changes the second."""
+    ending = run_passes(project, "both")
     assert ending.code == 0
     assert ending.json["culprits"] == ["algsimp", "fusion"]
     assert "does not with 2 passes disabled, all of them: algsimp, fusion" in ending.err
 
 
-def test_no_pass_flag_or_option_is_at_fault(project: Project) -> None:
-    """Then it says so, and what was tried."""
-    ending = asked(project, "wrong")
+def test_passes_reports_that_nothing_makes_the_difference(project: Project) -> None:
+    """With the number of attempts; exit 1."""
+    ending = run_passes(project, "wrong")
     assert ending.code == 1
     assert ending.json["culprits"] == []
     assert not ending.json["confirmed"]
@@ -144,18 +144,18 @@ def test_no_pass_flag_or_option_is_at_fault(project: Project) -> None:
     assert "none makes that difference" in ending.err
 
 
-def test_two_cells_that_give_other_bits(project: Project) -> None:
-    """Here one that runs without the pass, and one that runs with it."""
+def test_passes_compares_the_bits_of_two_cells(project: Project) -> None:
+    """One cell runs without the pass, and the other with it."""
     good = f"{CELL}-xla.xla_disable_hlo_passes=algsimp"
-    ending = asked(project, "division", "--good", good, "--bad", CELL, "--when", "bits")
+    ending = run_passes(project, "division", "--good", good, "--bad", CELL, "--when", "bits")
     assert ending.code == 0
     assert ending.json["good_cell"] == good
     assert ending.json["culprits"] == ["algsimp"]
 
 
-def test_an_option_of_jax_where_no_pass_is_run(project: Project) -> None:
-    """The program does not get so far."""
-    ending = asked(project, "wide")
+def test_passes_finds_a_jax_option_for_a_program_that_fails_to_trace(project: Project) -> None:
+    """Such a program reaches no pass of XLA."""
+    ending = run_passes(project, "wide")
     assert ending.code == 0
     flips = [entry for entry in ending.json["config"] if entry["verdict"] == "flips"]
     assert flips == [{"name": "jax_enable_x64", "value": True, "verdict": "flips"}]
@@ -163,9 +163,9 @@ def test_an_option_of_jax_where_no_pass_is_run(project: Project) -> None:
     assert 'paste: jax.config.update("jax_enable_x64", True)' in ending.err
 
 
-def test_a_program_that_does_not_do_the_same_twice(project: Project) -> None:
-    """What was found is not confirmed."""
-    ending = asked(project, "changing")
+def test_passes_does_not_confirm_a_flaky_program(project: Project) -> None:
+    """The flaky attempts are counted."""
+    ending = run_passes(project, "changing")
     assert ending.code == 1
     assert not ending.json["confirmed"]
     assert any(
@@ -186,17 +186,17 @@ def test_a_program_that_does_not_do_the_same_twice(project: Project) -> None:
         ("division", ("--bad", "0.6.2@cpu-mp2"), "passes are asked of one process"),
     ],
 )
-def test_what_cannot_be_asked(
+def test_invalid_arguments_of_passes_are_refused(
     project: Project, name: str, more: tuple[str, ...], message: str
 ) -> None:
-    """Is told in one line."""
-    ending = asked(project, name, *more)
+    """One line each."""
+    ending = run_passes(project, name, *more)
     assert ending.code == 2
     assert message in ending.error
 
 
-def test_interrupted_nothing_is_left_running(project: Project, tmp_path: Path) -> None:
-    """Also where XLA runs a program that does not end."""
+def test_interrupted_passes_leaves_no_process(project: Project, tmp_path: Path) -> None:
+    """Even while XLA runs a program that does not end."""
     process = project.start("passes", "family/slow", "--bad", CELL)
     children: list[psutil.Process] = []
     try:
@@ -216,8 +216,8 @@ def test_interrupted_nothing_is_left_running(project: Project, tmp_path: Path) -
     assert len(gone) == len(children)
 
 
-def test_a_pass_of_the_compiler_for_a_tpu_that_is_not_here(project: Project) -> None:
-    """A fact is asked about, for nothing runs; what XLA dies of on the way is stepped around."""
+def test_passes_finds_a_tpu_compiler_pass_by_a_fact(project: Project) -> None:
+    """Nothing is executed, so a fact is compared; passes that XLA needs are skipped."""
     ending = project.run(
         "passes", "family/division", "--bad", "0.6.2@tpu:v5e:2x2", "--fact", "ops.multiply",
         "--no-settings", "--json", "-",
@@ -247,10 +247,10 @@ PRINTS = "print(jax.jit(lambda x: x / 3.0)(x).tobytes().hex())"
         (PRINTS, ("--fact", "ops.divide=1"), "states ops.divide = 0"),
     ],
 )
-def test_a_pass_that_makes_a_script_do_what_it_does(
+def test_passes_finds_the_pass_that_changes_a_script(
     project: Project, ends: str, more: tuple[str, ...], about: str
 ) -> None:
-    """It is disabled for all that the script compiles, whatever flags that sets itself."""
+    """The pass is disabled in all that the script compiles, even if the script sets XLA_FLAGS."""
     project.write({"report.py": SCRIPT.format(ends=ends)})
     ending = project.run(
         "passes", "report.py", "--bad", CELL, "--no-settings", *more, "--json", "-"
@@ -262,8 +262,8 @@ def test_a_pass_that_makes_a_script_do_what_it_does(
     assert found["confirmed"]
 
 
-def test_a_script_that_gives_no_cause(project: Project) -> None:
-    """It ends well, and nobody said what is asked."""
+def test_passes_of_a_succeeding_script_needs_a_predicate(project: Project) -> None:
+    """The message names the option."""
     project.write({"report.py": SCRIPT.format(ends="print(1)")})
     ending = project.run("passes", "report.py", "--bad", CELL)
     assert ending.code == 2

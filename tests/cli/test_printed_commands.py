@@ -1,4 +1,4 @@
-"""Every command that a text, a page or a message proposes is one that the command line accepts."""
+"""The command line accepts every command that a page, a report or a message proposes."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ PATH_CELL = Cell(
 )  # fmt: skip
 
 
-def refused(commands: Iterable[str]) -> list[str]:
-    """Return the commands that the command line refuses, each with why."""
+def find_rejected(commands: Iterable[str]) -> list[str]:
+    """Return the commands that the command line rejects, each with the error."""
     found = []
     for command in sorted(set(commands)):
         try:
@@ -61,35 +61,37 @@ def refused(commands: Iterable[str]) -> list[str]:
     return found
 
 
-def documents() -> list[Path]:
-    """Return README and the documentation."""
+def list_documents() -> list[Path]:
+    """Return the README and the pages of the documentation."""
     return [printed.ROOT / "README.md", *sorted((printed.ROOT / "docs").rglob("*.md"))]
 
 
-def test_documents() -> None:
-    """Their blocks of code, and what stands in backticks."""
-    found = {one for file in documents() for one in printed.in_markdown(file.read_text("utf-8"))}
+def test_commands_in_the_documentation_are_valid() -> None:
+    """In code blocks and in backticks."""
+    found = {
+        one for file in list_documents() for one in printed.in_markdown(file.read_text("utf-8"))
+    }
     assert len(found) > 100
-    assert refused(found) == []
+    assert find_rejected(found) == []
 
 
-def test_help() -> None:
+def test_commands_in_help_texts_are_valid() -> None:
     """The examples of each command."""
     found = list(printed.in_help())
     assert {name.split()[1] for name, _ in found if " " in name} >= {"run", "blame", "upgrade"}
-    assert refused(command for _, command in found) == []
+    assert find_rejected(command for _, command in found) == []
 
 
-def test_messages() -> None:
-    """What errors and hints tell a user to run."""
+def test_commands_in_messages_are_valid() -> None:
+    """Found in the string literals of the package."""
     sources = sorted((printed.ROOT / "conformance").rglob("*.py"))
     found = {one for file in sources for one in printed.in_source(file)}
     assert len(found) > 20
-    assert refused(found) == []
+    assert find_rejected(found) == []
 
 
-def path_report(folder: Path) -> Report:
-    """Return a report on cases, a call of a script and a test that fail in a path: cell."""
+def make_path_report(folder: Path) -> Report:
+    """Return a report of a case, a script call and a test that fail in a path: cell."""
     run = Directory(folder)
     cells = (RunCell(id=PATH_CELL.id, selector=PATH_CELL.selector, versions={"jax": "0.6.2"}),)
     cases = {
@@ -110,14 +112,14 @@ def path_report(folder: Path) -> Report:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Report, Path]]:
     """Reports of every kind, each with its folder."""
     made = []
-    for make in (path_report, full_report, suite_report):
+    for make in (make_path_report, full_report, suite_report):
         folder = tmp_path_factory.mktemp(make.__name__)
         made.append((make(folder / "run"), folder))
     return made
 
 
-def test_reports(reports: list[tuple[Report, Path]]) -> None:
-    """On a terminal, in Markdown, in JUnit."""
+def test_commands_in_reports_are_valid(reports: list[tuple[Report, Path]]) -> None:
+    """In the terminal, Markdown and JUnit."""
     found: set[str] = set()
     for report, folder in reports:
         text = io.StringIO()
@@ -128,17 +130,17 @@ def test_reports(reports: list[tuple[Report, Path]]) -> None:
             render_markdown(report)
         )
     assert any("-x64-" in command for command in found)
-    assert refused(found) == []
+    assert find_rejected(found) == []
 
 
-def test_pages(reports: list[tuple[Report, Path]]) -> None:
-    """Case pages, causes, suites, history."""
+def test_commands_on_the_site_are_valid(reports: list[tuple[Report, Path]]) -> None:
+    """On pages of cases, causes, suites and history."""
     found: set[str] = set()
     for report, folder in reports:
         for page in write(report, folder).rglob("*.html"):
             found |= printed.in_page(page.read_bytes())
     assert any(PATH_CELL.selector in command for command in found)
-    assert refused(found) == []
+    assert find_rejected(found) == []
 
 
 PLACES = (
@@ -148,8 +150,8 @@ PLACES = (
 )
 
 
-def test_upgrades(tmp_path: Path) -> None:
-    """Between a lock, a release and an environment: on a terminal, in Markdown, JSON and pages."""
+def test_commands_of_upgrades_are_valid(tmp_path: Path) -> None:
+    """From a lock, a release and an environment: in the terminal, Markdown, JSON and pages."""
     cells = tuple(
         PlannedCell(
             cell=cell, versions={"jax": "0.6.2", "numpy": f"2.{place}"}, lock_hash="", cell_hash=""
@@ -177,12 +179,12 @@ def test_upgrades(tmp_path: Path) -> None:
     told = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)
     for page in write(tried.report(cells=told), tmp_path).rglob("*.html"):
         found |= printed.in_page(page.read_bytes())
-    assert refused(found) == []
+    assert find_rejected(found) == []
 
 
-def test_issues(tmp_path: Path) -> None:
-    """What an issue proposes is what the newest night can run."""
-    path_report(tmp_path / "run")
+def test_commands_in_issues_are_valid(tmp_path: Path) -> None:
+    """In every issue about the newest nightly run."""
+    make_path_report(tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")
     digest = make_digest(directory)
     store = Store(parse_address(str(tmp_path / "history.db")), pytest.fail)
@@ -190,7 +192,7 @@ def test_issues(tmp_path: Path) -> None:
     night = read_night(directory, digest, store, [])
     found = {one for topic in night.topics for one in printed.in_text(make_body(topic, ""))}
     assert len(found) == len(night.topics) > 1
-    assert refused(found) == []
+    assert find_rejected(found) == []
 
 
 CASES = """\
@@ -205,8 +207,8 @@ def wrong(env, n):
 
 
 @pytest.mark.cell
-def test_what_a_run_proposes_runs(new_project: MakeProject) -> None:
-    """In an environment of the user's own, with an option; one after another."""
+def test_commands_proposed_by_a_run_can_be_executed(new_project: MakeProject) -> None:
+    """In a user's environment with an option, one after another."""
     project = new_project({"cases/family/topic.py": CASES})
     python = python_of(planned_cell("0.6.2"))
     cell = f"path:{python}@cpu2-x64"

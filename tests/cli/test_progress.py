@@ -1,4 +1,4 @@
-"""Progress where there is no terminal."""
+"""Progress lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import pytest
 
 
-def told(
+def progress_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: float, total: int
 ) -> list[str]:
-    """Return the lines of forty jobs that take so many seconds each."""
+    """Return the progress lines of forty jobs that take some seconds each."""
     clock = [0.0]
     monkeypatch.setattr(progress, "INTERVAL", INTERVAL)
     monkeypatch.setattr(progress, "LEAST", LEAST)
@@ -32,34 +32,34 @@ def told(
     return err.splitlines()
 
 
-def test_a_line_at_each_tenth(
+def test_progress_prints_a_line_for_each_tenth_of_the_jobs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On standard error, so that a pipe gets the report alone."""
-    lines = told(capsys, monkeypatch, 3.0, 40)
+    """On standard error, so that a pipe gets only the report."""
+    lines = progress_lines(capsys, monkeypatch, 3.0, 40)
     assert lines[0] == "4 of 40 jobs done: 4 match"
     assert len(lines) == 10
 
 
-def test_a_line_every_half_minute(
+def test_progress_prints_a_line_every_half_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the jobs are many, or nobody knows how many there are."""
-    assert told(capsys, monkeypatch, 10.0, 4000)[0] == "3 of 4,000 jobs done: 3 match"
-    assert told(capsys, monkeypatch, 10.0, 0)[0] == "3 jobs done: 3 match"
+    """If there are many jobs, or their number is unknown."""
+    assert progress_lines(capsys, monkeypatch, 10.0, 4000)[0] == "3 of 4,000 jobs done: 3 match"
+    assert progress_lines(capsys, monkeypatch, 10.0, 0)[0] == "3 jobs done: 3 match"
 
 
-def test_a_short_run_has_no_lines(
+def test_short_run_prints_no_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is over before one is read."""
-    assert told(capsys, monkeypatch, 0.05, 40) == []
+    """It ends before anybody would read them."""
+    assert progress_lines(capsys, monkeypatch, 0.05, 40) == []
 
 
-def test_silence_is_told_of(
+def test_progress_prints_a_line_while_no_job_ends(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At first environments are made, and no job ends: a log says that the run goes on."""
+    """Provisioning comes first; a log should show that the run is alive."""
     monkeypatch.setattr(progress, "INTERVAL", 0.01)
     said = ""
     with ProgressLines(40):

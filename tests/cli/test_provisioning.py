@@ -1,4 +1,4 @@
-"""Locks that do not hold, and an index that is not there: infra, never a verdict."""
+"""Invalid locks and unreachable indexes: infra, never a verdict."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.cell
 CASES = {"cases/fam/topic.py": GOOD}
 
 
-def test_a_hash_that_does_not_match(
+def test_hash_mismatch_in_a_lock_is_infra(
     new_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing unchecked is installed: exit 4, with the package and the lock."""
+    """Nothing unverified is installed; exit 4 with the package and the lock."""
     project = new_project(CASES)
     lock = project.path / "matrix" / "locks" / f"{ENVIRONMENT}.txt"
     lock.write_text(re.sub("--hash=sha256:[0-9a-f]{8}", "--hash=sha256:00000000", lock.read_text()))
@@ -36,8 +36,8 @@ def test_a_hash_that_does_not_match(
     assert list((tmp_path / "cache" / "envs").glob("*[!k]/bin/python")) == []
 
 
-def test_a_lock_that_is_none(new_project: MakeProject) -> None:
-    """A truncated lock is named, with what to do."""
+def test_truncated_lock_is_infra(new_project: MakeProject) -> None:
+    """The reason has the file and a remedy."""
     project = new_project(CASES)
     lock = project.path / "matrix" / "locks" / f"{ENVIRONMENT}.txt"
     lock.write_text("")
@@ -60,8 +60,8 @@ def _no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_index")
 @pytest.mark.parametrize("locked", [True, False])
-def test_an_index_that_is_not_there(new_project: MakeProject, *, locked: bool) -> None:
-    """To resolve a lock or to install one: exit 4, no secret in the message, all jobs told."""
+def test_unreachable_package_index_is_infra(new_project: MakeProject, *, locked: bool) -> None:
+    """To resolve a lock or to install one; the password of its URL is masked."""
     project = new_project(CASES)
     if not locked:
         (project.path / "matrix" / "locks" / f"{ENVIRONMENT}.txt").unlink()
@@ -74,10 +74,10 @@ def test_an_index_that_is_not_there(new_project: MakeProject, *, locked: bool) -
 
 
 @pytest.mark.usefixtures("_no_index")
-def test_what_the_index_kept_from_running_is_resumed(
+def test_resume_runs_jobs_that_an_unreachable_index_prevented(
     new_project: MakeProject, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once the environment can be had, the jobs run."""
+    """Once the environment can be provisioned."""
     project = new_project(CASES)
     assert project.run("run").code == 4
     monkeypatch.setenv("CONFORMANCE_CACHE", str(shared_cache))

@@ -1,4 +1,4 @@
-"""`conformance report`: a run's site, many runs, other formats, and what cannot be read."""
+"""`conformance report`: the site of a run, several runs, other formats, and unreadable runs."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ if TYPE_CHECKING:
     from .conftest import MakeProject
 
 
-def made(project: Project, name: str, day: int = 1, *, matrix: str = "smoke", **more: Any) -> Path:
-    """Make a run of one job, which began on a day of May."""
+def make_run(
+    project: Project, name: str, day: int = 1, *, matrix: str = "smoke", **more: Any
+) -> Path:
+    """Make a run of one case that started on a day in May."""
     run = Directory(project.path / "reports" / "runs" / name)
     run.job("f/a", CELLS[0], f32(1)).job("f/a", CELLS[1], f32(2), **more)
     return run.written(started=f"2026-05-{day:02}T10:00:00+00:00", matrix=matrix).path
 
 
-def test_the_newest_run_by_default(project: Project) -> None:
-    """Its site stands in its directory; the last line is a link to it."""
-    made(project, "a")
-    newest = made(project, "b", 2)
+def test_report_of_the_newest_run_by_default(project: Project) -> None:
+    """The site is written into its directory; the last line is a link to it."""
+    make_run(project, "a")
+    newest = make_run(project, "b", 2)
     ending = project.run("report")
     assert (ending.code, ending.err) == (0, "")
     link = ending.out.splitlines()[-1].removeprefix("report in ")
@@ -53,10 +55,10 @@ def test_the_newest_run_by_default(project: Project) -> None:
     assert (newest / "report" / "cases" / "f" / "a.html").exists()
 
 
-def test_every_link_of_the_site_has_its_target(project: Project) -> None:
-    """Pages, styles, scripts and anchors, from every page to every other."""
-    made(project, "a")
-    made(project, "b", 2, verdict=Verdict.REGRESSED, reasons=("out is 2, golden 1",))
+def test_every_link_of_the_site_has_a_target(project: Project) -> None:
+    """Pages, styles, scripts and anchors."""
+    make_run(project, "a")
+    make_run(project, "b", 2, verdict=Verdict.REGRESSED, reasons=("out is 2, golden 1",))
     site = project.path / "site"
     assert project.run("report", "reports/runs", "--out", site).code == 0
     pages = {file: Page(file.read_bytes()) for file in site.rglob("*.html")}
@@ -72,10 +74,10 @@ def test_every_link_of_the_site_has_its_target(project: Project) -> None:
                 assert unquote(address.fragment) in pages[target].ids, f"{file} links to {link}"
 
 
-def test_a_folder_shows_the_newest_and_knows_the_others(project: Project) -> None:
-    """A job of two runs counts once, by the newer; both are history."""
-    made(project, "a", 1, verdict=Verdict.REGRESSED, reasons=("broken",))
-    made(project, "b", 2)
+def test_report_of_a_folder_shows_the_newest_run(project: Project) -> None:
+    """A job of two runs counts once; the older runs are history."""
+    make_run(project, "a", 1, verdict=Verdict.REGRESSED, reasons=("broken",))
+    make_run(project, "b", 2)
     ending = project.run("report", "reports/runs", "--json", "-", "--out", "site")
     assert ending.json["runs"] == ["b"]
     assert ending.json["counts"] == {"match": 2}
@@ -84,10 +86,10 @@ def test_a_folder_shows_the_newest_and_knows_the_others(project: Project) -> Non
     assert "2026-05-01" in history
 
 
-def test_runs_of_a_store_are_history_when_their_directories_are_gone(project: Project) -> None:
-    """The newest run is shown, and counts once, though the store has it, too."""
-    made(project, "a", 1, verdict=Verdict.REGRESSED, reasons=("broken",))
-    made(project, "b", 2)
+def test_report_takes_history_of_deleted_runs_from_the_store(project: Project) -> None:
+    """The newest run counts once, although the store has it, too."""
+    make_run(project, "a", 1, verdict=Verdict.REGRESSED, reasons=("broken",))
+    make_run(project, "b", 2)
     assert project.run("history", "add", "reports/runs").code == 0
     shutil.rmtree(project.path / "reports" / "runs" / "a")
     ending = project.run("report", "--out", "site", "--store", "reports/history.db")
@@ -99,9 +101,9 @@ def test_runs_of_a_store_are_history_when_their_directories_are_gone(project: Pr
     assert not (project.path / "no.db").exists()
 
 
-def test_a_store_that_cannot_be_read_costs_its_history_alone(project: Project) -> None:
-    """The run is shown; what is wrong with the store is said, and stands on every page."""
-    made(project, "a")
+def test_unreadable_store_only_loses_its_history(project: Project) -> None:
+    """The run is shown; the error is printed and shown on every page."""
+    make_run(project, "a")
     (project.path / "broken.db").write_bytes(b"no database at all" * 100)
     ending = project.run("report", "--out", "site", "--store", "broken.db")
     assert ending.code == 2
@@ -109,9 +111,9 @@ def test_a_store_that_cannot_be_read_costs_its_history_alone(project: Project) -
     assert "broken.db" in (project.path / "site" / "index.html").read_text()
 
 
-def test_runs_that_are_named_are_put_together(project: Project) -> None:
-    """As parts of one run are, or a run on CPUs and one on TPUs."""
-    one = made(project, "a")
+def test_report_combines_the_runs_it_is_given(project: Project) -> None:
+    """Such as a run on CPUs and one on TPUs."""
+    one = make_run(project, "a")
     other = Directory(project.path / "other").job("f/b", CELLS[2], f32(1)).written().path
     ending = project.run("report", one, other, "--json", "-")
     assert sorted((r["case"], r["cell"]) for r in ending.json["results"]) == [
@@ -132,9 +134,11 @@ def test_runs_that_are_named_are_put_together(project: Project) -> None:
         ("--jsonl", b'"case":"f/a"'),
     ],
 )
-def test_other_formats(project: Project, option: str, words: bytes) -> None:
-    """To a file, or to standard output and nothing else there; without --out no site is made."""
-    run = made(project, "a")
+def test_report_writes_a_format_to_a_file_or_stdout(
+    project: Project, option: str, words: bytes
+) -> None:
+    """Nothing else is on standard output, and without `--out` no site is made."""
+    run = make_run(project, "a")
     file = project.path / "out"
     ending = project.run("report", option, file)
     assert (ending.code, ending.out, ending.err) == (0, "", "")
@@ -144,16 +148,16 @@ def test_other_formats(project: Project, option: str, words: bytes) -> None:
     assert not (run / "report").exists()
 
 
-def test_json_lines_are_a_job_each(project: Project) -> None:
-    """Not one more, so that tools that read line by line never meet an empty one."""
-    made(project, "a")
+def test_jsonl_has_one_line_per_job(project: Project) -> None:
+    """No empty line, which line-based tools would have to skip."""
+    make_run(project, "a")
     lines = project.run("report", "--jsonl", "-").out.splitlines()
     assert [json.loads(line)["cell"] for line in lines] == [CELLS[0], CELLS[1]]
 
 
-def test_several_formats_at_once(project: Project) -> None:
-    """One reading, many files; and the site, since it says where."""
-    made(project, "a")
+def test_report_writes_several_formats_at_once(project: Project) -> None:
+    """And the site, because of `--out`."""
+    make_run(project, "a")
     project.run("report", "--json", "j", "--csv", "c", "--out", "site", "--terminal")
     assert json.loads((project.path / "j").read_text())["run"] == "a"
     rows = list(csv.reader(io.StringIO((project.path / "c").read_text())))
@@ -161,19 +165,19 @@ def test_several_formats_at_once(project: Project) -> None:
     assert (project.path / "site" / "index.html").exists()
 
 
-def test_the_terminal_as_at_the_end_of_a_run(project: Project) -> None:
-    """The same words, long after."""
-    made(project, "a")
+def test_report_terminal_prints_the_summary_of_a_run(project: Project) -> None:
+    """The same text as at the end of the run."""
+    make_run(project, "a")
     out = project.run("report", "--terminal").out
     assert "1 match" not in out
     assert "2 match" in out
     assert "results in " in out
 
 
-def test_a_run_that_cannot_be_read_is_told_and_the_others_are_reported(project: Project) -> None:
-    """Exit 2; the sentence names the file, and stands on the pages too."""
-    good = made(project, "a")
-    broken = made(project, "b", 2)
+def test_unreadable_runs_are_reported_and_skipped(project: Project) -> None:
+    """Exit 2; the error has the file and is shown on the pages, too."""
+    good = make_run(project, "a")
+    broken = make_run(project, "b", 2)
     (broken / "results.jsonl").write_text("{}\n")
     foreign = project.path / "reports" / "runs" / "c"
     foreign.mkdir()
@@ -188,10 +192,10 @@ def test_a_run_that_cannot_be_read_is_told_and_the_others_are_reported(project: 
     assert project.run("report", good, "--out", "site").code == 0
 
 
-def test_pages_of_goldens_wait_for_who_accepts(
+def test_golden_pages_wait_for_the_lock_of_accept(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No page has what the next one lacks; who only compares them does not wait."""
+    """`--check` only reads and does not wait."""
     monkeypatch.setattr(state, "MATRICES", ("smoke",))
     project.write({"cases/family/topic.py": GOOD})
     with another_writer(project.path / "cases", 2) as released:
@@ -210,32 +214,32 @@ def test_pages_of_goldens_wait_for_who_accepts(
         (["--goldens", "none"], "--goldens is about the goldens alone: no DIR or --run with it"),
     ],
 )
-def test_nothing_to_tell_of(project: Project, arguments: list[str], words: str) -> None:
-    """One line, exit 2."""
+def test_report_without_a_run_exits_2(project: Project, arguments: list[str], words: str) -> None:
+    """One line."""
     ending = project.run("report", *arguments)
     assert ending.code == 2
     assert words in ending.error
 
 
-def test_only_runs_that_cannot_be_read(project: Project) -> None:
-    """There is nothing to report: exit 3."""
-    broken = made(project, "b")
+def test_report_of_only_unreadable_runs_exits_3(project: Project) -> None:
+    """Nothing is left to report."""
+    broken = make_run(project, "b")
     (broken / "run.json").write_text("{")
     ending = project.run("report")
     assert ending.code == 3
     assert "run.json: expected the description of a run" in ending.error
 
 
-def test_a_file_that_cannot_be_written(project: Project) -> None:
-    """The option and the file."""
-    made(project, "a")
+def test_unwritable_output_file_is_reported_with_its_option(project: Project) -> None:
+    """Before the report is made."""
+    make_run(project, "a")
     ending = project.run("report", "--junit", "no/such/folder.xml")
     assert ending.code == 2
     assert ending.error.startswith("--junit no/such/folder.xml: cannot be written")
 
 
-def test_a_run_makes_its_pages_when_it_is_asked_to(new_project: MakeProject) -> None:
-    """In a pipe it does not by itself: its last line says where the results are."""
+def test_run_in_a_pipe_makes_its_site_only_with_report(new_project: MakeProject) -> None:
+    """Otherwise the last line has the folder of the results."""
     project = new_project({"cases/fam/good.py": GOOD, "matrix/smoke.toml": SMOKE})
     quiet = project.run("run", "fam/one", "--run", "quiet")
     assert quiet.out.splitlines()[-1].startswith("results in ")
@@ -246,8 +250,8 @@ def test_a_run_makes_its_pages_when_it_is_asked_to(new_project: MakeProject) -> 
     assert (project.path / "told" / "report" / "cases" / "fam" / "one.html").exists()
 
 
-def in_a_terminal(project: Project, *arguments: str) -> str:
-    """Run a command in a pseudo-terminal, and return what it shows."""
+def run_in_terminal(project: Project, *arguments: str) -> str:
+    """Run a command in a pseudo-terminal, and return its output."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "conformance", *arguments],
@@ -266,13 +270,13 @@ def in_a_terminal(project: Project, *arguments: str) -> str:
 
 
 @pytest.mark.cell
-def test_in_a_terminal_the_last_line_of_a_run_is_a_link(new_project: MakeProject) -> None:
-    """One click from there, without being asked to; `--no-report` leaves it out."""
+def test_run_in_a_terminal_ends_with_a_link_to_its_site(new_project: MakeProject) -> None:
+    """`--no-report` omits it."""
     project = new_project({"cases/fam/good.py": GOOD, "matrix/smoke.toml": SMOKE})
-    shown = in_a_terminal(project, "run", "fam/one", "--run", "told")
+    shown = run_in_terminal(project, "run", "fam/one", "--run", "told")
     *_, last = shown.strip().splitlines()
     assert last.startswith("report in file:///")
     assert (project.path / "told" / "report" / "index.html").exists()
-    shown = in_a_terminal(project, "run", "fam/one", "--run", "quiet", "--no-report")
+    shown = run_in_terminal(project, "run", "fam/one", "--run", "quiet", "--no-report")
     assert "report in" not in shown
     assert not (project.path / "quiet" / "report").exists()

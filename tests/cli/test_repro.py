@@ -1,4 +1,4 @@
-"""A file of its own ends as the harness saw the case end, where nothing of ours is."""
+"""`conformance repro` writes a file that ends as the case did, without the harness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.judge.errors import make_signature
 from tests.bench import planned_cell, python_of
 from tests.projects import ENVIRONMENT, RELEASE, ROOT
 
-from .packages import packaged
+from .packages import package_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,8 +160,8 @@ def project(new_project: MakeProject) -> Project:
     })  # fmt: skip
 
 
-def alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
-    """Run a file by the interpreter of a cell, as a user would, and return how it ended."""
+def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
+    """Run a file with the interpreter of a cell, as a user would; return its status and output."""
     python = python_of(planned_cell(selector))
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYTHON", "JAX", "XLA"))}
     done = subprocess.run(
@@ -187,15 +187,15 @@ def alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
         ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
     ],
 )
-def test_a_file_ends_as_the_case_did(project: Project, case: str, code: int, said: str) -> None:
-    """Nothing of ours is on its path; a formatter and a linter leave it as it is."""
+def test_repro_file_ends_as_the_case_did(project: Project, case: str, code: int, said: str) -> None:
+    """It does not import the harness, and satisfies a formatter and a linter."""
     ending = project.run(
         "repro", f"family/{case}", "--cell", "0.6.2", "--out", "bug.py", "--no-check"
     )
     assert ending.code == 0, ending.err
     file = project.path / "bug.py"
     assert "conformance" not in re.sub(r"^#.*$", "", file.read_text(), flags=re.MULTILINE)
-    got, text = alone(file)
+    got, text = run_alone(file)
     assert (got, said in text) == (code, True), text
     for command in (
         ("check", "--select", "F,E9"),
@@ -207,8 +207,8 @@ def test_a_file_ends_as_the_case_did(project: Project, case: str, code: int, sai
 
 
 @pytest.mark.cell
-def test_a_way_that_a_file_does_not_go_is_named(project: Project) -> None:
-    """Static arguments take more than a plain call."""
+def test_repro_names_variants_that_it_cannot_assert(project: Project) -> None:
+    """A plain call cannot express a variant with static arguments."""
     ending = project.run("repro", "family/with_statics", "--cell", "0.6.2", "--no-check")
     assert ending.code == 0, ending.err
     told = "it does not assert same_as vmap_of_one, which only the harness can check\n"
@@ -218,8 +218,8 @@ def test_a_way_that_a_file_does_not_go_is_named(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_an_error_keeps_its_signature(project: Project) -> None:
-    """As a run recorded it; the report of it quotes what a case says without breaking."""
+def test_repro_raises_the_recorded_signature(project: Project) -> None:
+    """The issue text quotes a docstring that contains a code fence."""
     run = project.path / "run"
     case = "family/sharded[does_not]"
     project.run("run", case, "--cell", "0.6.2", "--run", run)
@@ -231,7 +231,7 @@ def test_an_error_keeps_its_signature(project: Project) -> None:
     told = json.loads((project.path / "told.json").read_text())
     assert told["cell"] == "jax0.6.2-py311-cpu8"
     assert told["command"] == f"uv run {told['file']}"
-    code, text = alone(project.path / told["file"])
+    code, text = run_alone(project.path / told["file"])
     last = text.rstrip().rpartition("\nValueError: ")[2]
     assert code == 1
     assert make_signature("ValueError", last) == record["error"]["signature"]
@@ -240,8 +240,8 @@ def test_an_error_keeps_its_signature(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_report_tells_the_first_bad_release(project: Project) -> None:
-    """Searched for from where the case was right; the steps go to standard error."""
+def test_repro_issue_has_the_first_bad_release(project: Project) -> None:
+    """The steps of the search go to standard error."""
     ending = project.run(
         "repro", "family/mapped", "--cell", "0.6.1", "--good", "0.5.3", "--issue", "--no-check"
     )
@@ -251,8 +251,8 @@ def test_a_report_tells_the_first_bad_release(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_it_is_run_alone_before_it_is_handed_over(project: Project) -> None:
-    """Where the case does something else without the harness, the file is not what it says."""
+def test_repro_fails_if_its_file_does_not_reproduce_the_case(project: Project) -> None:
+    """The file is run without the harness first, unless `--no-check` is given."""
     noticed = """
 import sys
 
@@ -277,8 +277,8 @@ def noticed(env):
 
 
 @pytest.mark.cell
-def test_a_function_comes_with_the_modules_that_no_index_has(new_project: MakeProject) -> None:
-    """A package too, as far as it is imported."""
+def test_repro_of_a_function_embeds_unpublished_modules(new_project: MakeProject) -> None:
+    """Only those of the package that are imported."""
     listed = """
 [tool.conformance]
 with = ["."]
@@ -306,7 +306,7 @@ def refused(x):
         "mine/__init__.py": "import mine.parts\n", "mine/losses.py": losses,
         "mine/parts.py": "def square(x):\n    return x * x\n", "mine/never.py": "",
     }  # fmt: skip
-    project = new_project(packaged(modules, more=listed))
+    project = new_project(package_files(modules, more=listed))
     (project.path / "cases").rmdir()
     ending = project.run("repro", "mine.losses:total", "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
@@ -314,16 +314,16 @@ def refused(x):
     assert "# It contains modules that no index has: mine/__init__.py, mine/losses.py," in text
     assert "mine/never.py" not in text
     assert "mine @" not in text
-    assert alone(project.path / "bug.py")[0] == 0
+    assert run_alone(project.path / "bug.py")[0] == 0
     ending = project.run("repro", "mine.losses:refused", "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
-    code, said = alone(project.path / "bug.py")
+    code, said = run_alone(project.path / "bug.py")
     assert (code, "TypeError: can't multiply sequence by non-int" in said) == (1, True), said
 
 
 @pytest.mark.cell
-def test_a_package_with_files_of_its_own_is_required(new_project: MakeProject) -> None:
-    """What its modules do without them is something else."""
+def test_repro_requires_a_package_that_reads_its_own_files(new_project: MakeProject) -> None:
+    """Embedded modules would behave differently without the package's metadata."""
     listed = '\n[tool.conformance]\nwith = ["."]\n\n[[tool.conformance.functions]]\n'
     listed += 'function = "mine:read"\njit = false\n'
     read = """\
@@ -333,7 +333,7 @@ from importlib.metadata import version
 def read():
     return version("mine")
 """
-    project = new_project(packaged({"mine.py": read}, more=listed))
+    project = new_project(package_files({"mine.py": read}, more=listed))
     (project.path / "cases").rmdir()
     ending = project.run("repro", "mine:read", "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
@@ -343,8 +343,8 @@ def read():
 
 
 @pytest.mark.cell
-def test_a_call_of_a_script_comes_with_the_script(new_project: MakeProject) -> None:
-    """And with the modules beside it."""
+def test_repro_of_a_snapshot_call_embeds_the_script(new_project: MakeProject) -> None:
+    """And the modules in its folder."""
     script = """\
 import conformance
 import jax.numpy as jnp
@@ -358,7 +358,7 @@ for by in (FACTOR, "a"):
     select = "scripts/report.py::jnp_multiply"
     ending = project.run("repro", select, "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
-    code, said = alone(project.path / "bug.py")
+    code, said = run_alone(project.path / "bug.py")
     assert (code, "seen: [2. 2.]" in said) == (0, True), said
     ending = project.run("repro", "scripts/report.py::jnp_mul", "--cell", "0.6.2")
     assert ending.code == 3
@@ -370,14 +370,14 @@ def _records(run: Path) -> list[dict[str, dict[str, str]]]:
 
 
 @pytest.mark.cell
-def test_a_program_is_compiled_for_a_tpu_that_is_not_here(project: Project) -> None:
-    """The claim on its HLO fails as it did."""
+def test_repro_file_compiles_for_a_tpu_without_the_hardware(project: Project) -> None:
+    """The claim about its HLO fails as in the run."""
     ending = project.run(
         "repro", "family/summed", "--cell", "jax0.6.2-tpu:v5e:2x2", "--out", "bug.py", "--no-check"
     )
     assert ending.code == 0, ending.err
     assert '#     "libtpu==' in (project.path / "bug.py").read_text()
-    code, text = alone(project.path / "bug.py", TPU)
+    code, text = run_alone(project.path / "bug.py", TPU)
     assert (code, "AssertionError: {'all-reduce': 1}" in text) == (1, True), text
 
 
@@ -412,9 +412,9 @@ def test_a_program_is_compiled_for_a_tpu_that_is_not_here(project: Project) -> N
         ),
     ],
 )
-def test_what_cannot_be_written_is_said(
+def test_invalid_arguments_of_repro_are_refused_before_any_job(
     project: Project, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    """In one line, before anything runs."""
+    """One line each."""
     ending = project.run("repro", *arguments)
     assert (ending.code, said in ending.error) == (code, True), ending.err

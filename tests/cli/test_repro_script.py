@@ -1,4 +1,4 @@
-"""`conformance repro` of a script: one file that ends as the script did, wherever it is run."""
+"""`conformance repro` of a script: one file that ends as the script did."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ pytestmark = pytest.mark.project({"report.py": SCRIPT})
 
 
 @pytest.mark.cell
-def test_the_file_of_a_script(project: Project) -> None:
-    """It is the script with a header of what it imports; it was run alone."""
+def test_repro_of_a_script_adds_a_header_to_it(project: Project) -> None:
+    """With the requirements it imports; the file is checked by running it."""
     ending = project.run("repro", "report.py", *CELL, "--json", "-")
     assert ending.code == 0
     assert ending.json["file"] == "repro_report_0_6_2.py"
@@ -51,8 +51,8 @@ def test_the_file_of_a_script(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_the_issue_of_a_script(project: Project) -> None:
-    """It has a title, what was expected by which release, and nothing to fill in."""
+def test_repro_issue_of_a_script_is_complete(project: Project) -> None:
+    """Title, expected behaviour with its release, and no placeholders."""
     ending = project.run("repro", "report.py", *CELL, "--good", "0.6.0", "--issue", "--no-check")
     assert ending.code == 0
     assert ending.out.startswith("**Title:** `KeyError: 'axis'` since jax 0.6.1\n")
@@ -62,8 +62,8 @@ def test_the_issue_of_a_script(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_report_and_its_variables(project: Project) -> None:
-    """The file sets what the report exports."""
+def test_repro_of_a_pasted_report_sets_its_variables(project: Project) -> None:
+    """Variables that the report exports."""
     project.write({"issue.md": REPORT})
     ending = project.run("repro", "issue.md", *CELL, "--out", "bug.py", "--no-check")
     assert ending.code == 0
@@ -84,16 +84,18 @@ def test_a_report_and_its_variables(project: Project) -> None:
         (("--cell", "0.6.2@tpu:v5e:2x2"), "expected a release on cpu for a script"),
     ],
 )
-def test_what_goes_with_cases_alone(project: Project, options: tuple[str, ...], said: str) -> None:
-    """It is refused before anything runs."""
+def test_repro_of_a_script_refuses_options_of_cases(
+    project: Project, options: tuple[str, ...], said: str
+) -> None:
+    """Before anything runs."""
     ending = project.run("repro", "report.py", *options)
     assert ending.code == 2
     assert said in ending.error
 
 
 @pytest.mark.cell
-def test_a_script_of_several_files(project: Project) -> None:
-    """One file cannot show it."""
+def test_repro_refuses_a_script_of_several_files(project: Project) -> None:
+    """One file cannot reproduce it."""
     project.write(
         {"report.py": "import helper, jax\nhelper.check()", "helper.py": "def check(): 1 / 0"}
     )

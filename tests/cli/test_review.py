@@ -1,4 +1,4 @@
-"""Reviewing a run by flags: groups, decisions, what is written, and what is exported."""
+"""`conformance review` by flags: groups, decisions, written files and exported patches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.projects import CELL, HEAD, Project
 
-from .reviewed import AFTER, TOPIC, call, changed_project, commit, reviewed
+from .reviewed import AFTER, TOPIC, changed_project, commit_all, reviewed, run_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,14 +22,14 @@ __all__ = ["changed_project", "reviewed"]
 pytestmark = pytest.mark.cell
 
 
-def groups(project: Project, *arguments: str) -> dict[str, Any]:
+def read_groups(project: Project, *arguments: str) -> dict[str, Any]:
     """Return the groups of the newest run, by the name of their first case."""
     found = project.run("review", *arguments, "--json", "-").json["groups"]
     return {group["cases"][0].partition("/")[2]: group for group in found}
 
 
-def tree(folder: Path, below: str = "cases") -> dict[str, bytes]:
-    """Return the files below a folder, without what Python keeps."""
+def read_tree(folder: Path, below: str = "cases") -> dict[str, bytes]:
+    """Return the files below a folder, except bytecode."""
     root = folder / below
     return {
         str(file.relative_to(root)): file.read_bytes()
@@ -38,13 +38,13 @@ def tree(folder: Path, below: str = "cases") -> dict[str, bytes]:
     }
 
 
-def test_what_changed_is_told_in_groups(reviewed: Project) -> None:
-    """One for each change, with its evidence; the same ids whatever is selected."""
-    before = tree(reviewed.path, ".")
+def test_review_groups_changes_with_their_evidence(reviewed: Project) -> None:
+    """One group per change; ids do not depend on the selection."""
+    before = read_tree(reviewed.path, ".")
     ending = reviewed.run("review", "--json", "-")
     data = ending.json
     assert (ending.code, data["exit"], data["pending"], data["outcome"]) == (1, 1, 5, None)
-    found = groups(reviewed)
+    found = read_groups(reviewed)
     assert {name: (g["kind"], g["verdict"], g["cases"]) for name, g in found.items()} == {
         "doubled[four]": ("ir", "match", ["fam/doubled[four]", "fam/doubled[eight]"]),
         "value": ("unexpected", "changed", ["fam/value"]),
@@ -61,15 +61,15 @@ def test_what_changed_is_told_in_groups(reviewed: Project) -> None:
     assert "comes from jax-ml/jax#1" in evidence["value"]
     assert "accept: refuses 1: it deviates" in evidence["wrong"]
     assert "\x1b" not in ending.out
-    assert groups(reviewed, "fam/wrong") == {"wrong": found["wrong"]}
-    assert groups(reviewed, "--cell", CELL) == found
-    assert tree(reviewed.path, ".") == before
+    assert read_groups(reviewed, "fam/wrong") == {"wrong": found["wrong"]}
+    assert read_groups(reviewed, "--cell", CELL) == found
+    assert read_tree(reviewed.path, ".") == before
     assert reviewed.run("review", "fam/none").code == 3
 
 
-def test_decisions_by_flags_are_written(reviewed: Project) -> None:
-    """Goldens and case file at once; the next run finds all as decided, and nothing is pending."""
-    found = groups(reviewed)
+def test_review_flags_write_goldens_and_deviations(reviewed: Project) -> None:
+    """The next run has no unexpected job, and nothing is pending."""
+    found = read_groups(reviewed)
     ids = {name: group["id"] for name, group in found.items()}
     accepted = reviewed.run("review", "--all", "--json", "-")
     assert accepted.code == 1
@@ -77,8 +77,8 @@ def test_decisions_by_flags_are_written(reviewed: Project) -> None:
         "fam/breaks", "fam/doubled[eight]", "fam/doubled[four]", "fam/mended", "fam/value",
     ]  # fmt: skip
     assert [g["cases"] for g in accepted.json["groups"]] == [["fam/mended"], ["fam/wrong"]]
-    assert groups(reviewed)["mended"]["verdict"] == "stale"
-    ended = groups(reviewed)["mended"]["id"]
+    assert read_groups(reviewed)["mended"]["verdict"] == "stale"
+    ended = read_groups(reviewed)["mended"]["id"]
     done = reviewed.run("review", "--deviation", ended, "--reason", "it works")
     assert 'deviation("jax<0.6.2", error="ValueError")' in (reviewed.path / TOPIC).read_text()
     assert done.code == 1
@@ -94,31 +94,31 @@ def test_decisions_by_flags_are_written(reviewed: Project) -> None:
     assert reviewed.run("review").code == 0
 
 
-def test_decisions_of_several_reviewers_are_all_kept(reviewed: Project) -> None:
-    """Each adds its own to those that the others have kept by then."""
-    ids = [group["id"] for group in groups(reviewed).values()]
+def test_decisions_of_concurrent_reviewers_are_all_stored(reviewed: Project) -> None:
+    """Each process adds its decision to those stored meanwhile."""
+    ids = [group["id"] for group in read_groups(reviewed).values()]
     reviewers = [
         reviewed.start("review", "--reject", one, "--reason", f"because {one}") for one in ids
     ]
     for reviewer in reviewers:
         _, said = reviewer.communicate()
         assert (reviewer.returncode in {0, 1}, said) == (True, "")
-    reasons = {group["decision"]["reason"] for group in groups(reviewed).values()}
+    reasons = {group["decision"]["reason"] for group in read_groups(reviewed).values()}
     assert reasons == {f"because {one}" for one in ids}
 
 
-def test_what_is_rejected_is_told_again(reviewed: Project) -> None:
-    """With the reason, in the next run too; meanwhile it is decided."""
-    found = groups(reviewed)
+def test_rejected_group_reappears_in_the_next_run(reviewed: Project) -> None:
+    """With the reason; in the reviewed run it counts as decided."""
+    found = read_groups(reviewed)
     ids = [group["id"] for group in found.values()]
     flags = [flag for one in ids for flag in ("--reject", one[:8])]
-    before = tree(reviewed.path)
+    before = read_tree(reviewed.path)
     assert reviewed.run("review", *flags, "--reason", "bugs of ours").code == 0
-    assert tree(reviewed.path) == before
-    decision = groups(reviewed)["value"]["decision"]
+    assert read_tree(reviewed.path) == before
+    decision = read_groups(reviewed)["value"]["decision"]
     assert (decision["reason"], decision["by"]) == ("bugs of ours", "Ann <ann@x>")
     reviewed.run("run", "--no-report")
-    again = groups(reviewed)
+    again = read_groups(reviewed)
     assert {g["id"] for g in again.values()} == set(ids)
     assert "Ann <ann@x>" in "\n".join(again["value"]["evidence"])
     assert reviewed.run("review").code == 1
@@ -138,45 +138,45 @@ def test_what_is_rejected_is_told_again(reviewed: Project) -> None:
         (["--export", "out.patch"], "no decision changes a golden or a case file"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_decided(reviewed: Project, flags: list[str], words: str) -> None:
-    """Exit 2, and no decision is kept."""
-    ids = {name: group["id"] for name, group in groups(reviewed).items()}
-    before = tree(reviewed.path)
+def test_invalid_decisions_are_refused(reviewed: Project, flags: list[str], words: str) -> None:
+    """Exit 2, and no decision is stored."""
+    ids = {name: group["id"] for name, group in read_groups(reviewed).items()}
+    before = read_tree(reviewed.path)
     named = [ids[flag.strip("{}")] if "{" in flag else flag for flag in flags]
     ending = reviewed.run("review", *named)
     assert ending.code == 2
     assert words in ending.error
-    assert tree(reviewed.path) == before
+    assert read_tree(reviewed.path) == before
     assert not (reviewed.newest.path / "review.json").exists()
 
 
-def test_a_dry_run_leaves_everything(reviewed: Project) -> None:
-    """It says what would be."""
-    before = tree(reviewed.path, ".")
+def test_review_dry_run_writes_nothing(reviewed: Project) -> None:
+    """It prints the changes."""
+    before = read_tree(reviewed.path, ".")
     ending = reviewed.run("review", "--all", "--dry-run")
     assert "no golden and no case file is written" in ending.out
     assert "goldens: 0 added, 5 changed, 0 extended, 0 unchanged" in ending.out
-    assert tree(reviewed.path, ".") == before
+    assert read_tree(reviewed.path, ".") == before
 
 
-def test_patches_give_what_writing_in_place_gives(
+def test_exported_patches_equal_writing_in_place(
     reviewed: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a clone, by `git am`; made in CI, where nothing is written, from an untouched tree."""
-    ids = {name: group["id"] for name, group in groups(reviewed).items()}
+    """Exporting also works in CI; `git am` in a clone gives the same files."""
+    ids = {name: group["id"] for name, group in read_groups(reviewed).items()}
     flags = ["--deviation", ids["wrong"], "--accept", ids["value"], "--accept", ids["breaks"]]
     flags += ["--accept", ids["doubled[four]"], "--reason", "as meant", "--by", "Bob <bob@x>"]
-    before = tree(reviewed.path)
+    before = read_tree(reviewed.path)
     monkeypatch.setenv("CI", "true")
     refused = reviewed.run("review", *flags)
     assert (refused.code, refused.error[:32]) == (2, "goldens are never written in CI ")
     patch, body = tmp_path / "review.patch", tmp_path / "body.md"
     exported = reviewed.run("review", *flags, "--export", patch, "--body", body)
     assert exported.code == 1  # what is fixed is not decided
-    assert tree(reviewed.path) == before
-    assert call(reviewed.path, "git", "status", "--porcelain") == ""
+    assert read_tree(reviewed.path) == before
+    assert run_program(reviewed.path, "git", "status", "--porcelain") == ""
     clone = tmp_path / "clone"
-    call(tmp_path, "git", "clone", "-q", str(reviewed.path), str(clone))
+    run_program(tmp_path, "git", "clone", "-q", str(reviewed.path), str(clone))
     who = ("-c", "user.name=Z", "-c", "user.email=z@x")
     done = subprocess.run(
         ["git", *who, "am", "-q", str(patch)], cwd=clone, capture_output=True, check=False
@@ -184,15 +184,15 @@ def test_patches_give_what_writing_in_place_gives(
     assert done.returncode == 0, done.stderr
     monkeypatch.delenv("CI")
     assert reviewed.run("review", *flags).code == 1
-    assert tree(clone) == tree(reviewed.path) != before
-    told = call(clone, "git", "log", "-2", "--format=%s", "--name-only").split("\n\n")
+    assert read_tree(clone) == read_tree(reviewed.path) != before
+    told = run_program(clone, "git", "log", "-2", "--format=%s", "--name-only").split("\n\n")
     golden, fix = (
         told[0].splitlines()[0],
-        call(clone, "git", "log", "-1", "--skip=1", "--format=%s"),
+        run_program(clone, "git", "log", "-1", "--skip=1", "--format=%s"),
     )
     assert golden.startswith("golden: fam/")
     assert fix.startswith("fix: deviations of fam/wrong")
-    names = call(clone, "git", "show", "--format=", "--name-only", "HEAD").split()
+    names = run_program(clone, "git", "show", "--format=", "--name-only", "HEAD").split()
     assert all("/golden/" in name for name in names)
     text = body.read_text()
     assert "3 accepted, 1 declared" in text
@@ -201,8 +201,8 @@ def test_patches_give_what_writing_in_place_gives(
     assert "\x1b" not in text
 
 
-def test_patches_are_made_on_what_is_committed(reviewed: Project, tmp_path: Path) -> None:
-    """What is not says which file, and nothing is made."""
+def test_export_refuses_uncommitted_goldens(reviewed: Project, tmp_path: Path) -> None:
+    """The message names the file, and no patch is written."""
     golden = reviewed.path / "cases/fam/golden/topic/value/spans.toml"
     golden.write_text(golden.read_text() + "# edited\n")
     ending = reviewed.run("review", "--all", "--export", tmp_path / "x.patch")
@@ -211,8 +211,8 @@ def test_patches_are_made_on_what_is_committed(reviewed: Project, tmp_path: Path
     assert not (tmp_path / "x.patch").exists()
 
 
-def test_a_case_that_changed_since_is_left_out(reviewed: Project) -> None:
-    """It is told; the others of the file are the file's."""
+def test_review_leaves_out_cases_edited_after_the_run(reviewed: Project) -> None:
+    """They are listed as not judged."""
     reviewed.write({"cases/fam/more.py": HEAD})
     reviewed.write({TOPIC: f"{AFTER}\n# edited\n"})
     ending = reviewed.run("review")
@@ -220,9 +220,9 @@ def test_a_case_that_changed_since_is_left_out(reviewed: Project) -> None:
     assert "not judged: fam/doubled[four], fam/doubled[eight], fam/value and 3 more" in ending.err
 
 
-def test_what_was_found_out_is_shown(reviewed: Project) -> None:
-    """First bad, culprit, reproduction; a file that is broken is said."""
-    identity = groups(reviewed)["breaks"]["id"]
+def test_review_shows_the_evidence_of_triage(reviewed: Project) -> None:
+    """First bad release, culprit and reproduction; a broken evidence file is an error."""
+    identity = read_groups(reviewed)["breaks"]["id"]
     found = {
         "cause": identity, "case": "fam/breaks", "cell": CELL, "last_good": "0.6.1",
         "first_bad": "0.6.2", "confirmed": True, "repro": "repro/breaks.py", "command": "uv run x",
@@ -230,7 +230,7 @@ def test_what_was_found_out_is_shown(reviewed: Project) -> None:
     }  # fmt: skip
     file = reviewed.newest.path / "evidence.json"
     file.write_text(json.dumps([found]))
-    told = groups(reviewed)["breaks"]
+    told = read_groups(reviewed)["breaks"]
     assert told["found_out"]["first_bad"] == "0.6.2"
     text = "\n".join(told["evidence"])
     assert "first bad 0.6.2 (last good 0.6.1), confirmed" in text
@@ -239,8 +239,8 @@ def test_what_was_found_out_is_shown(reviewed: Project) -> None:
     assert "evidence.json: expected what was found out" in reviewed.run("review").error
 
 
-def test_what_a_development_build_shows_is_never_golden(reviewed: Project) -> None:
-    """Neither by accept nor by review, nor what it deviates in; a deviation is declared for it."""
+def test_development_builds_never_change_goldens(reviewed: Project) -> None:
+    """Neither by accept nor by review; a deviation can be declared."""
     run = reviewed.newest.path
     info = json.loads((run / "run.json").read_text())
     (cell,) = info["cells"]
@@ -251,48 +251,48 @@ def test_what_a_development_build_shows_is_never_golden(reviewed: Project) -> No
     (run / "run.json").write_text(json.dumps(info))
     results = (run / "results.jsonl").read_text().replace(CELL, path)
     (run / "results.jsonl").write_text(results)
-    before = tree(reviewed.path)
+    before = read_tree(reviewed.path)
     ending = reviewed.run("accept")
     assert ending.code == 1
     assert ending.out.count(f"jax {night} is no release: what a nightly or a develop") == 4
     assert reviewed.run("review", "--all").code == 1
-    assert tree(reviewed.path) == before
-    found = groups(reviewed)
+    assert read_tree(reviewed.path) == before
+    found = read_groups(reviewed)
     refused = reviewed.run("review", "--accept", found["value"]["id"])
     assert "is never golden" in refused.error
     reviewed.run("review", "--deviation", found["breaks"]["id"], "--reason", "new")
-    after = tree(reviewed.path)
+    after = read_tree(reviewed.path)
     assert {name for name in after if after[name] != before.get(name)} == {"fam/topic.py"}
     assert '"jax>=0.12.1"' in (reviewed.path / TOPIC).read_text()
 
 
-def test_a_run_in_parts_is_reviewed_as_the_whole(reviewed: Project) -> None:
-    """The same groups, with the same ids."""
-    ids = {group["id"] for group in groups(reviewed).values()}
+def test_merged_run_has_the_groups_of_the_undivided_run(reviewed: Project) -> None:
+    """With the same ids."""
+    ids = {group["id"] for group in read_groups(reviewed).values()}
     for number in (1, 2):
         reviewed.run("run", "--shard", f"{number}/2", "--run", f"part{number}", "--no-report")
     assert reviewed.run("merge", "part1", "part2", "--run", "whole").code == 1
-    assert {g["id"] for g in groups(reviewed, "--run", "whole").values()} == ids
+    assert {g["id"] for g in read_groups(reviewed, "--run", "whole").values()} == ids
 
 
-def test_a_golden_that_is_lost_is_put_right(reviewed: Project) -> None:
-    """It is pending, and accepting writes it anew."""
-    commit(reviewed.path)
+def test_review_restores_a_missing_golden(reviewed: Project) -> None:
+    """Its case is pending, and accepting writes the file again."""
+    commit_all(reviewed.path)
     reviewed.run("review", "--all")
-    before = tree(reviewed.path)
+    before = read_tree(reviewed.path)
     lost = reviewed.path / "cases/fam/golden/topic/value/value.txt"
     lost.unlink()
-    assert "is missing" in groups(reviewed)["value"]["title"]
+    assert "is missing" in read_groups(reviewed)["value"]["title"]
     reviewed.run("review", "--all")
-    assert tree(reviewed.path) == before
+    assert read_tree(reviewed.path) == before
 
 
-def test_nothing_to_review(new_project: MakeProject) -> None:
-    """Without a run; where all is as recorded; and after an empty review."""
+def test_review_without_a_run_exits_2(new_project: MakeProject) -> None:
+    """A new case is pending until it is accepted, and again after its golden is deleted."""
     project = new_project({TOPIC: f"{HEAD}\n\n\n@probe()\ndef one(env):\n    return 1\n"})
     assert project.run("review").code == 2
     project.run("run", "--no-report")
-    (group,) = groups(project).values()
+    (group,) = read_groups(project).values()
     assert (group["kind"], group["title"]) == (
         "new", "no golden yet: fam/topic, no reference vouches for it",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The review screen: keys, questions and what is shown, in a Textual app without a terminal."""
+"""The review screen: keys, questions and output, in a Textual app without a terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BREAKS, LONG, VALUE, WRONG = range(4)
 
 @pytest.fixture
 def review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpReview:
-    """A review of four groups, none of which is decided."""
+    """A review of four undecided groups."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
     (tmp_path / "cases" / "fam").mkdir(parents=True)
@@ -59,7 +59,7 @@ def play(
     size: tuple[int, int] = (80, 24),
     check: Callable[[Outcomes], None] = lambda _: None,
 ) -> ReviewApp:
-    """Play a script in the app, and return the app at its end."""
+    """Run a script of keys in the app, and return the app afterwards."""
     app = ReviewApp(review, check)
 
     async def run() -> None:
@@ -71,60 +71,63 @@ def play(
     return app
 
 
-def text(app: ReviewApp, name: str) -> str:
+def read_widget(app: ReviewApp, name: str) -> str:
     """Return the text of a part of the screen."""
     return str(app.screen_stack[0].query_one(f"#{name}", Static).content)
 
 
-async def shown(app: ReviewApp, message: str) -> None:
-    """Wait until a message is shown."""
+async def wait_for_message(app: ReviewApp, message: str) -> None:
+    """Wait until a message is on the screen."""
     for _ in range(500):
-        if message in text(app, "message"):
+        if message in read_widget(app, "message"):
             return
         await asyncio.sleep(0.01)
-    pytest.fail(f"{message} is not shown, but {text(app, 'message')}")
+    pytest.fail(f"{message} is not shown, but {read_widget(app, 'message')}")
 
 
-def choices(review: MadeUpReview) -> list[Choice]:
-    """Return the decisions that are kept."""
+def read_stored_choices(review: MadeUpReview) -> list[Choice]:
+    """Return the stored decisions."""
     return [one.choice for one in MadeUpReview(review.directory.path).log.decisions]
 
 
-def test_a_group_is_shown_with_its_evidence(review: MadeUpReview) -> None:
+def test_screen_shows_a_group_with_its_evidence(review: MadeUpReview) -> None:
     """Number, state, id, title, message and keys; control codes of a case are visible."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         group = review.groups[BREAKS]
-        assert text(app, "place").startswith(f" 1/4 undecided  {group.id}  1 cell / 1 case ")
-        assert text(app, "title") == group.title
-        assert text(app, "keys") == "spc n p a r d s u w ? q"
+        assert read_widget(app, "place").startswith(f" 1/4 undecided  {group.id}  1 cell / 1 case ")
+        assert read_widget(app, "title") == group.title
+        assert read_widget(app, "keys") == "spc n p a r d s u w ? q"
         assert "␛[2J bad shape" in "\n".join(line.plain for line in app.dialog.lines)
         await pilot.resize_terminal(100, 30)
         await pilot.pause()
-        assert text(app, "keys").startswith("space page  n/p group  a accept")
+        assert read_widget(app, "keys").startswith("space page  n/p group  a accept")
 
     play(review, script)
 
 
 @pytest.mark.parametrize(("forth", "back"), [("n", "p"), ("right", "left"), ("tab", "left")])
-def test_going_from_group_to_group(review: MadeUpReview, forth: str, back: str) -> None:
-    """By letters and arrows; at either end a message says so."""
+def test_keys_move_between_groups(review: MadeUpReview, forth: str, back: str) -> None:
+    """At either end a message says so."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press(back)
-        assert text(app, "message") == "this is the first group"
+        assert read_widget(app, "message") == "this is the first group"
         await pilot.press(forth, forth, forth)
-        assert (text(app, "place")[:5], text(app, "message")) == (" 4/4 ", "")
+        assert (read_widget(app, "place")[:5], read_widget(app, "message")) == (" 4/4 ", "")
         await pilot.press(forth)
-        assert text(app, "message") == "this is the last group"
+        assert read_widget(app, "message") == "this is the last group"
         await pilot.press(back, "x")
-        assert (text(app, "place")[:5], text(app, "message")[:11]) == (" 3/4 ", "no such key")
+        assert (read_widget(app, "place")[:5], read_widget(app, "message")[:11]) == (
+            " 3/4 ",
+            "no such key",
+        )
 
     play(review, script)
 
 
-def test_paging(review: MadeUpReview) -> None:
-    """By pages and lines; after the last page comes the first; the rest is counted."""
+def test_keys_scroll_the_evidence(review: MadeUpReview) -> None:
+    """The first page follows the last; the lines below are counted."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("n")
@@ -150,8 +153,8 @@ def test_paging(review: MadeUpReview) -> None:
     play(review, script, size=(60, 12))
 
 
-def test_another_group_is_shown_from_its_first_line(review: MadeUpReview) -> None:
-    """The page of the group before does not stay."""
+def test_scroll_position_is_reset_for_another_group(review: MadeUpReview) -> None:
+    """Each group starts at its first line."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("n", "space", "p", "n")
@@ -161,63 +164,63 @@ def test_another_group_is_shown_from_its_first_line(review: MadeUpReview) -> Non
     play(review, script, size=(60, 12))
 
 
-def test_decisions_are_kept_and_undone(review: MadeUpReview) -> None:
-    """Accept, reject, deviation, skip, undo; another review takes them up again."""
+def test_decisions_are_stored_and_undone(review: MadeUpReview) -> None:
+    """Accept, reject, deviation, skip, undo; a second review starts with them."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("a")
-        assert text(app, "message").startswith("accept: ")
+        assert read_widget(app, "message").startswith("accept: ")
         await pilot.press("r", *"ours", "enter")
-        assert text(app, "message").startswith("reject: ")
+        assert read_widget(app, "message").startswith("reject: ")
         await pilot.press("s", "a")
-        assert "no accept: it deviates from its reference" in text(app, "message")
+        assert "no accept: it deviates from its reference" in read_widget(app, "message")
         await pilot.press("d")
         assert isinstance(app.screen, Questions)
         labels = [str(one.content) for one in app.screen.query(Static) if one.id is None]
         assert labels[0] == "releases it is for, - for all [>=0.6,<=0.6.0]:"
         await pilot.press("enter", "enter", "minus", "enter", *"why", "enter", "enter")
-        assert text(app, "message").startswith("deviation: ")
-        assert choices(review) == [Choice.ACCEPT, Choice.REJECT, Choice.DEVIATION]
+        assert read_widget(app, "message").startswith("deviation: ")
+        assert read_stored_choices(review) == [Choice.ACCEPT, Choice.REJECT, Choice.DEVIATION]
         decision = review.log.decisions[-1]
         assert (decision.releases, decision.match, decision.reason) == (None, "", "why")
         await pilot.press("a", "u", "u")
-        assert text(app, "message") == "taken back"
-        assert choices(review) == [Choice.ACCEPT, Choice.REJECT]
+        assert read_widget(app, "message") == "taken back"
+        assert read_stored_choices(review) == [Choice.ACCEPT, Choice.REJECT]
         await pilot.press("q")
 
     assert play(review, script).return_value is None
     again = MadeUpReview(review.directory.path)
 
     async def resumed(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
-        assert text(app, "place").startswith(" 3/4 undecided")
+        assert read_widget(app, "place").startswith(" 3/4 undecided")
         await pilot.press("p", "p")
-        assert text(app, "place").startswith(" 1/4 accept")
+        assert read_widget(app, "place").startswith(" 1/4 accept")
         await pilot.press("u")
-        assert text(app, "message") == "taken back: what was decided on this group"
+        assert read_widget(app, "message") == "taken back: what was decided on this group"
         await pilot.press("u")
-        assert text(app, "message") == "nothing to undo"
+        assert read_widget(app, "message") == "nothing to undo"
 
     play(again, resumed)
-    assert choices(review) == [Choice.REJECT]
+    assert read_stored_choices(review) == [Choice.REJECT]
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c", "ctrl+d"])
-def test_a_question_can_be_called_off(review: MadeUpReview, key: str) -> None:
-    """The review goes on, undecided."""
+def test_question_can_be_cancelled(review: MadeUpReview, key: str) -> None:
+    """The group stays undecided."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("r", "x", key)
         await pilot.pause()
-        assert (text(app, "message"), app.screen.is_modal) == ("called off", False)
+        assert (read_widget(app, "message"), app.screen.is_modal) == ("called off", False)
         await pilot.press("n", "d")
-        assert text(app, "message").startswith("no deviation: it conforms")
+        assert read_widget(app, "message").startswith("no deviation: it conforms")
 
     play(review, script)
-    assert choices(review) == []
+    assert read_stored_choices(review) == []
 
 
-def test_help(review: MadeUpReview) -> None:
-    """Each key is explained; any other key goes back, q quits."""
+def test_help_closes_on_any_key(review: MadeUpReview) -> None:
+    """Except `q`, which quits."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         for key in ("?", "h"):
@@ -232,47 +235,47 @@ def test_help(review: MadeUpReview) -> None:
     assert play(review, script).return_value is None
 
 
-def test_what_would_be_written_is_confirmed(
+def test_writing_asks_for_confirmation(
     review: MadeUpReview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Paging keys page, `y` writes, any other key does not."""
+    """`y` writes, paging keys scroll, any other key cancels."""
     written: list[int] = []
     monkeypatch.setattr(review, "write", lambda _: written.append(1))
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("w")
-        assert text(app, "message") == "nothing to write: no group is accepted or declared"
+        assert read_widget(app, "message") == "nothing to write: no group is accepted or declared"
         await pilot.press("a", "w", "space")
         assert isinstance(app.screen, Lines)
         keys = app.screen.query(Static).last()
         assert str(keys.content) == "write this?  y yes  space page  any other key: no"
         await pilot.press("z")
         await pilot.pause()
-        assert (text(app, "message"), written) == ("nothing is written", [])
+        assert (read_widget(app, "message"), written) == ("nothing is written", [])
         await pilot.press("w", "y", "n")
         await pilot.pause()
-        assert text(app, "place").startswith(" 3/4 ")
+        assert read_widget(app, "place").startswith(" 3/4 ")
         assert written == [1]
 
     play(review, script)
 
 
-def test_what_may_not_be_written_is_reported(review: MadeUpReview) -> None:
-    """As in CI; the decisions stay."""
+def test_refused_writing_is_reported_and_decisions_remain(review: MadeUpReview) -> None:
+    """As in CI."""
 
     def check(_: Outcomes) -> None:
         raise UsageError("goldens are never written in CI")
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("a", "w")
-        assert text(app, "message") == "goldens are never written in CI"
+        assert read_widget(app, "message") == "goldens are never written in CI"
 
     play(review, script, check=check)
-    assert choices(review) == [Choice.ACCEPT]
+    assert read_stored_choices(review) == [Choice.ACCEPT]
 
 
-def test_a_lock_that_another_process_holds_is_reported(review: MadeUpReview) -> None:
-    """The screen says what it waits for, and goes on afterwards."""
+def test_screen_reports_that_it_waits_for_a_lock(review: MadeUpReview) -> None:
+    """It continues once the lock is released."""
     release = threading.Event()
     held = threading.Event()
 
@@ -287,17 +290,19 @@ def test_a_lock_that_another_process_holds_is_reported(review: MadeUpReview) -> 
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         pressing = asyncio.create_task(pilot.press("a"))
-        await shown(app, "waiting for another process")
+        await wait_for_message(app, "waiting for another process")
         release.set()
         await pressing
-        await shown(app, "accept: ")
+        await wait_for_message(app, "accept: ")
 
     play(review, script)
     holder.join()
 
 
-def test_a_disk_that_refuses_ends_it(review: MadeUpReview, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is the command's."""
+def test_failing_save_ends_the_review(
+    review: MadeUpReview, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is that of the command."""
 
     def refuse(*_: object) -> None:
         raise InfrastructureError("disk full")
@@ -311,8 +316,8 @@ def test_a_disk_that_refuses_ends_it(review: MadeUpReview, monkeypatch: pytest.M
     assert str(play(review, script).failure) == "disk full"
 
 
-def test_ctrl_c_interrupts(review: MadeUpReview) -> None:
-    """Also while help is shown."""
+def test_ctrl_c_interrupts_the_review(review: MadeUpReview) -> None:
+    """Also while the help is open."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("h", "ctrl+c")
@@ -322,8 +327,10 @@ def test_ctrl_c_interrupts(review: MadeUpReview) -> None:
 
 
 @pytest.mark.parametrize("size", [(20, 8), (40, 12), (200, 60)])
-def test_any_size_of_terminal(review: MadeUpReview, size: tuple[int, int]) -> None:
-    """All keys do what they do; every question can be reached."""
+def test_questions_can_be_answered_in_any_terminal_size(
+    review: MadeUpReview, size: tuple[int, int]
+) -> None:
+    """The focused field is always on the screen."""
 
     async def script(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         await pilot.press("n", "space", "p", "d", "enter", "enter", "enter", *"why", "enter")
@@ -332,6 +339,6 @@ def test_any_size_of_terminal(review: MadeUpReview, size: tuple[int, int]) -> No
         assert app.screen.region.contains_region(focused.region)
         await pilot.press("enter")
         await pilot.pause()
-        assert choices(review) == [Choice.DEVIATION]
+        assert read_stored_choices(review) == [Choice.DEVIATION]
 
     play(review, script, size=size)

@@ -1,4 +1,4 @@
-"""Reviewing by single keys, in a real terminal."""
+"""`conformance review` in a real terminal, by single keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLOUR = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])[;m]")
 
 @pytest.fixture
 def opened(reviewed: Project) -> Iterator[Open]:
-    """Opens a review in a terminal; whatever happens, it ends."""
+    """Return a function that opens a review in a terminal, which is closed after the test."""
     terminals: list[Terminal] = []
 
     def open_(*arguments: str, **how: object) -> Terminal:
@@ -43,8 +43,8 @@ def opened(reviewed: Project) -> Iterator[Open]:
         terminal.process.close(force=True)
 
 
-def kept(project: Project) -> str:
-    """Return what is kept of the review, empty if nothing is."""
+def read_decisions(project: Project) -> str:
+    """Return the stored decisions as text, empty if there are none."""
     file = project.newest.path / REVIEW
     return file.read_text() if file.exists() else ""
 
@@ -56,8 +56,10 @@ def answer(terminal: Terminal, *answers: tuple[str, str]) -> None:
         terminal.press(f"{text}\r")
 
 
-def test_from_the_first_key_to_what_is_written(reviewed: Project, opened: Open) -> None:
-    """Accept, a refusal, deviation, reject, undo, take up again, write: all by keys."""
+def test_review_by_keys_from_first_decision_to_written_files(
+    reviewed: Project, opened: Open
+) -> None:
+    """Accept, refusal, deviation, reject, undo, reopening, writing."""
     terminal = opened()
     first = terminal.until("1/5 undecided")
     assert "fact" not in first.splitlines()[0]
@@ -128,10 +130,10 @@ def _go(terminal: Terminal, number: int) -> None:
         ((20, 8), {}),
     ],
 )
-def test_terminals_that_can_do_less(
+def test_review_works_in_limited_terminals(
     opened: Open, size: tuple[int, int], env: dict[str, str]
 ) -> None:
-    """Narrow, low, without colours, without Unicode: all keys do what they do."""
+    """Narrow, low, without colours, without Unicode."""
     terminal = opened(size=size, env=env)
     terminal.until("1/5")
     terminal.press("?")
@@ -147,8 +149,8 @@ def test_terminals_that_can_do_less(
     assert bool(COLOUR.search(terminal.raw)) is has_colours
 
 
-def test_a_terminal_that_moves_no_cursor(opened: Open) -> None:
-    """It is written line by line, without a code."""
+def test_dumb_terminal_gets_no_escape_codes(opened: Open) -> None:
+    """It is written line by line."""
     terminal = opened(env={"TERM": "dumb"})
     terminal.until("1/5")
     terminal.press("q")
@@ -156,8 +158,8 @@ def test_a_terminal_that_moves_no_cursor(opened: Open) -> None:
     assert b"\x1b" not in terminal.raw
 
 
-def test_nothing_in_a_message_acts(reviewed: Project, opened: Open) -> None:
-    """What a case says to clear the screen is shown, not done."""
+def test_escape_codes_in_messages_are_shown_not_executed(reviewed: Project, opened: Open) -> None:
+    """Such as the code that clears the screen."""
     terminal = opened("fam/breaks")
     text = terminal.until("1/1")
     assert "␛[2J bad shape of" in text
@@ -166,8 +168,8 @@ def test_nothing_in_a_message_acts(reviewed: Project, opened: Open) -> None:
     assert b"\x1b[2J" not in terminal.raw
 
 
-def test_another_size(opened: Open) -> None:
-    """It is drawn anew at once, in any state."""
+def test_screen_is_redrawn_after_a_resize(opened: Open) -> None:
+    """At once, in any state."""
     terminal = opened(size=(100, 30))
     terminal.until("1/5", "u undo")
     terminal.resize(60, 18)
@@ -176,22 +178,22 @@ def test_another_size(opened: Open) -> None:
     assert "u undo" in terminal.until("space page  n/p group")
 
 
-def test_keys_that_come_at_once_are_all_done(reviewed: Project, opened: Open) -> None:
-    """Typed ahead of the program, as arrows or as letters; a text typed ahead is an answer."""
+def test_keys_typed_ahead_are_all_processed(reviewed: Project, opened: Open) -> None:
+    """Arrows, letters, and the text of an answer."""
     terminal = opened()
     terminal.press("\x1b[C\x1b[Cn\x1bOD")
     terminal.until("3/5")
     terminal.press("rtyped ahead\n")
     terminal.until("reject: ")
-    assert "typed ahead" in kept(reviewed)
+    assert "typed ahead" in read_decisions(reviewed)
 
 
 ENDS = {"hangup": signal.SIGHUP, "terminate": signal.SIGTERM}
 
 
 @pytest.mark.parametrize("how", ["\x03", "\x04", *ENDS])
-def test_nothing_is_lost_when_it_ends_early(reviewed: Project, opened: Open, how: str) -> None:
-    """Ctrl-C, Ctrl-D, a terminal that hangs up, a signal: decisions are kept."""
+def test_decisions_survive_interrupt_and_hangup(reviewed: Project, opened: Open, how: str) -> None:
+    """Ctrl-C, Ctrl-D and signals; the screen is restored."""
     terminal = opened("fam/value", "fam/breaks")
     terminal.until("1/2")
     terminal.press("a")
@@ -201,24 +203,24 @@ def test_nothing_is_lost_when_it_ends_early(reviewed: Project, opened: Open, how
     else:
         terminal.press(how)
     assert terminal.ended() == (1 if how == "\x04" else 130)
-    assert '"choice": "accept"' in kept(reviewed)
+    assert '"choice": "accept"' in read_decisions(reviewed)
     assert b"\x1b[?1049l" in terminal.raw
 
 
-def test_a_closed_terminal_ends_it(reviewed: Project, opened: Open) -> None:
-    """It does not run on without one."""
+def test_closed_terminal_ends_the_review(reviewed: Project, opened: Open) -> None:
+    """The process does not survive its terminal."""
     terminal = opened("fam/value", "fam/breaks")
     terminal.until("1/2")
     terminal.press("a")
     terminal.until("2/2")
     terminal.process.close(force=False)
     assert not terminal.process.isalive()
-    assert '"choice": "accept"' in kept(reviewed)
+    assert '"choice": "accept"' in read_decisions(reviewed)
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
-def test_a_question_can_be_called_off(reviewed: Project, opened: Open, key: str) -> None:
-    """The review goes on, undecided."""
+def test_question_can_be_cancelled(reviewed: Project, opened: Open, key: str) -> None:
+    """The group stays undecided."""
     terminal = opened("fam/breaks")
     terminal.until("1/1")
     terminal.press("r")
@@ -227,22 +229,22 @@ def test_a_question_can_be_called_off(reviewed: Project, opened: Open, key: str)
     terminal.until("called off", "1/1 undecided")
     terminal.press("q")
     assert terminal.ended() == 1
-    assert kept(reviewed) == ""
+    assert read_decisions(reviewed) == ""
 
 
-def test_in_ci_a_person_at_a_terminal_writes_nothing(reviewed: Project, opened: Open) -> None:
-    """It says so; decisions are kept all the same."""
+def test_review_in_ci_stores_decisions_but_writes_nothing(reviewed: Project, opened: Open) -> None:
+    """The screen says why."""
     terminal = opened("fam/value", env={"CI": "true"})
     terminal.until("1/1")
     terminal.press("aw")
     terminal.until("goldens are never written in CI")
     terminal.press("q")
     assert terminal.ended() == 0
-    assert '"choice": "accept"' in kept(reviewed)
+    assert '"choice": "accept"' in read_decisions(reviewed)
 
 
-def test_a_range_as_people_write_it(reviewed: Project, opened: Open) -> None:
-    """With the name; what is no range, or does not cover what is seen, is said and not kept."""
+def test_range_of_a_deviation_may_contain_the_name_jax(reviewed: Project, opened: Open) -> None:
+    """An invalid range, or one that does not cover the release of the run, is refused."""
     terminal = opened("fam/breaks")
     terminal.until("1/1")
     for releases, words in (("soon", "not a specifier"), ("jax<0.5", "would still be")):
@@ -254,4 +256,4 @@ def test_a_range_as_people_write_it(reviewed: Project, opened: Open) -> None:
     answer(terminal, ("releases it is for", "jax>=0.6.1"))
     answer(terminal, ("platform", "cpu"), ("pattern", ""), ("reason:", "x"), ("issue", ""))
     terminal.until("1/1 deviation")
-    assert '"releases": ">=0.6.1"' in kept(reviewed)
+    assert '"releases": ">=0.6.1"' in read_decisions(reviewed)

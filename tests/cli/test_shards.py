@@ -1,4 +1,4 @@
-"""`conformance plan`, `run --shard` and `merge`: a run divided among runners, and put together."""
+"""`conformance plan`, `run --shard` and `merge`: a run split across runners."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ pytestmark = pytest.mark.project(CASES)
 """Five cases, of which one fails."""
 
 
-def told(ending: Ending) -> dict[str, Any]:
-    """Return what a run says of itself but when, where and how long."""
+def comparable_json(ending: Ending) -> dict[str, Any]:
+    """Return the JSON of a run without times, places and cache state."""
     said = ending.json
     for record in said["results"]:
         for name in ("seconds", "max_rss_bytes", "cached", "artifacts"):
@@ -48,24 +48,24 @@ def told(ending: Ending) -> dict[str, Any]:
 
 
 @pytest.mark.cell
-def test_put_together_they_are_the_run_undivided(project: Project) -> None:
-    """The same records in the same order, the same exit status; parts stay as they were."""
+def test_merged_shards_equal_the_undivided_run(project: Project) -> None:
+    """Same records in the same order, same exit status; the shards are not changed."""
     undivided = project.run("run", *CELLS, "--json", "-")
     for number in (1, 2, 3):
         part = project.run("run", *CELLS, "--shard", f"{number}/3", "--run", f"part-{number}")
         assert part.code in {0, 1}
     merged = project.run("merge", "part-3", "part-1", "part-2", "--json", "-")
     assert merged.code == undivided.code == 1
-    assert told(merged) == told(undivided)
+    assert comparable_json(merged) == comparable_json(undivided)
     whole = load_run(project.newest)
     assert all(whole.blobs.get(name) for one in whole.records for name in one.artifacts.values())
     again = project.run("merge", "part-1", "part-2", "part-3", "--run", "whole", "--json", "-")
-    assert told(again) == told(undivided)
+    assert comparable_json(again) == comparable_json(undivided)
 
 
 @pytest.mark.cell
-def test_parts_are_about_as_long_as_one_another(project: Project) -> None:
-    """By what was learned of a run: every runner has it with the checkout."""
+def test_shards_are_balanced_by_learned_durations(project: Project) -> None:
+    """The durations are in a file of the checkout, which every runner has."""
     (project.path / "matrix").mkdir(exist_ok=True)
     project.run("run", "--cell", "0.6.2")
     (run,) = project.runs
@@ -83,8 +83,8 @@ def test_parts_are_about_as_long_as_one_another(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_durations_that_another_process_learns_are_kept(project: Project) -> None:
-    """Who adds to them waits for who does so meanwhile."""
+def test_plan_learn_waits_for_another_writer(project: Project) -> None:
+    """It adds its durations to those written meanwhile."""
     project.run("run", "family/a", "--cell", "0.6.2")
     (run,) = project.runs
     with another_writer(project.path / "matrix", 2) as released:
@@ -93,8 +93,8 @@ def test_durations_that_another_process_learns_are_kept(project: Project) -> Non
 
 
 @pytest.mark.cell
-def test_the_job_matrix_of_a_workflow(project: Project) -> None:
-    """In one line; each part with the labels of its runner, and what is said to `run`."""
+def test_plan_github_prints_a_job_matrix(project: Project) -> None:
+    """One line; each shard has the labels of its runner and the arguments of `run`."""
     cells = ("--cell", "0.6.2", "--cell", "0.6.2@gpu")
     ending = project.run(
         "plan", "family/?", *cells, "--shards", "2", "--runner", "gpu=self-hosted,h100",
@@ -107,8 +107,8 @@ def test_the_job_matrix_of_a_workflow(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_what_a_run_would_do(project: Project) -> None:
-    """Its cells and jobs, how long it takes, what is left out, and who does what."""
+def test_plan_prints_cells_jobs_duration_and_shards(project: Project) -> None:
+    """And the jobs that are left out, with the reason."""
     project.write({"cases/family/f.py": case("return Observed(1.0)", "probe(devices=99)", "f")})
     ending = project.run("plan", *CELLS, "--shards", "2")
     lines = ending.out.splitlines()
@@ -119,10 +119,10 @@ def test_what_a_run_would_do(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_runner_that_cannot_have_a_cell_loses_no_job(
+def test_shard_without_its_cell_does_not_lose_jobs_of_others(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own part of that cell says so, or is left out; the other runners' jobs stay theirs."""
+    """Its own jobs are infra or left out."""
     more = {f"cases/family/{name}.py": case("return Observed(1.0)", name=name) for name in "fgh"}
     old = case("return Observed(1.0)", 'probe(requires=["numpy<1"])', "a")
     project.write({**more, "cases/family/a.py": old})
@@ -144,8 +144,8 @@ def test_a_runner_that_cannot_have_a_cell_loses_no_job(
 
 
 @pytest.mark.cell
-def test_a_part_that_is_missing(project: Project) -> None:
-    """It is said which; nothing is written."""
+def test_merge_with_missing_shards_is_refused(project: Project) -> None:
+    """The message lists them, and nothing is written."""
     project.run("run", "--cell", "0.6.2", "--shard", "2/3", "--run", "part")
     ending = project.run("merge", "part", "--run", "whole")
     assert ending.code == 2
@@ -153,8 +153,8 @@ def test_a_part_that_is_missing(project: Project) -> None:
     assert not (project.path / "whole").exists()
 
 
-def test_a_runner_that_is_none(project: Project) -> None:
-    """It is said how one is named."""
+def test_invalid_runner_option_is_refused(project: Project) -> None:
+    """The message has the syntax."""
     ending = project.run("plan", "--cell", "0.6.2", "--runner", "gpus=h100")
     assert ending.code == 2
     assert ending.error.startswith("--runner gpus=h100: expected KIND=LABEL, of any, gpu or tpu")
@@ -162,8 +162,8 @@ def test_a_runner_that_is_none(project: Project) -> None:
 
 @pytest.mark.cell
 @pytest.mark.parametrize("lines", [0, 1, 9])
-def test_a_damaged_lock_is_one_line(project: Project, lines: int) -> None:
-    """The file, what is wrong and what to do: a note of a plan, and what a run ends with."""
+def test_damaged_lock_is_reported_in_one_line(project: Project, lines: int) -> None:
+    """A warning of `plan`, and infra in `run`."""
     name = "matrix/locks/jax0.6.2-py311.txt"
     text = "".join((ROOT / name).read_text().splitlines(keepends=True)[:lines])
     project.write({name: text})
@@ -176,7 +176,7 @@ def test_a_damaged_lock_is_one_line(project: Project, lines: int) -> None:
     assert f"{project.path / name}: " in ending.out
 
 
-def made_part(folder: Path, number: int, values: tuple[bytes, ...]) -> Path:
+def make_shard(folder: Path, number: int, values: tuple[bytes, ...]) -> Path:
     """Make the directory of one of two shards, with a job for each value."""
     names = [BlobStore(folder / "blobs").put(value) for value in values]
     jobs = [
@@ -187,19 +187,19 @@ def made_part(folder: Path, number: int, values: tuple[bytes, ...]) -> Path:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_an_input_output_error_at_any_call_loses_nothing(
+def test_io_error_while_merging_leaves_the_shards_unchanged(
     project: Project, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """Each call fails once: one error, parts as they were, and into another folder it works."""
+    """Each call fails once: one error line, and a merge into another folder works."""
     parts = [
-        made_part(project.path / f"part-{number}", number, values)
+        make_shard(project.path / f"part-{number}", number, values)
         for number, values in ((1, (b"one", b"two")), (2, (b"three",)))
     ]
-    before = contents(*parts)
+    before = read_files(*parts)
     for nth, failing in enumerate(failing_once(monkeypatch, os, call)):
         ending = project.run("merge", *parts, "--run", f"whole{nth}")
         with failing.paused():
-            assert contents(*parts) == before
+            assert read_files(*parts) == before
             if ending.code:
                 assert ending.code in {ExitCode.USAGE, ExitCode.INFRA}
                 assert "input/output error" in ending.error
@@ -211,13 +211,13 @@ def test_an_input_output_error_at_any_call_loses_nothing(
             assert found == [b"one", b"two", b"three"]
 
 
-def contents(*folders: Path) -> dict[Path, bytes]:
+def read_files(*folders: Path) -> dict[Path, bytes]:
     """Return the files below some folders."""
     return {f: f.read_bytes() for one in folders for f in one.rglob("*") if f.is_file()}
 
 
-def test_two_merges_into_one_folder(project: Project) -> None:
-    """The second is refused while the first one writes."""
+def test_second_merge_into_the_same_folder_is_refused(project: Project) -> None:
+    """While the first one writes."""
     part = write(project.path / "part", record_of("f/a", A, artifacts={}), request={"shard": "1/1"})
     with RunDirectory(project.path / "whole").lock():
         ending = project.run("merge", part.path, "--run", "whole")

@@ -1,4 +1,4 @@
-"""`conformance shrink` of cases that raise, compute something wrong, or state a fact."""
+"""`conformance shrink` of cases that raise, are wrong or state a fact, and of scripts."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def project(new_project: MakeProject, tmp_path: Path) -> Project:
     })  # fmt: skip
 
 
-def shrunk(project: Project, *arguments: str) -> dict[str, Any]:
-    """Cut a case down, and return what `--json -` says."""
+def shrink(project: Project, *arguments: str) -> dict[str, Any]:
+    """Shrink a case completely, and return the JSON."""
     ending = project.run("shrink", *arguments, "--json", "-", "--probes", "1000")
     assert ending.code == 0, ending.err
     answer: dict[str, Any] = ending.json
@@ -158,8 +158,8 @@ def shrunk(project: Project, *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def again(project: Project, text: str, *cells: str) -> list[Any]:
-    """Run what is left as a case of the project, in some cells."""
+def run_shrunk(project: Project, text: str, *cells: str) -> list[Any]:
+    """Run the shrunk text as a case of the project in some cells, and return the records."""
     project.write({"left/family/left.py": text})
     given = [option for cell in cells for option in ("--cell", cell)]
     project.run("run", "left", *given, "--run", "run")
@@ -172,9 +172,9 @@ def project_records(project: Project) -> list[Any]:
 
 
 @pytest.mark.cell
-def test_what_raises_keeps_raising_just_that(project: Project) -> None:
-    """Of a parametrised case with helpers and a constant: one device, one element, one file."""
-    answer = shrunk(project, "family/loop[zeros]", "--bad", "0.6.2", "--good", "0.5.3")
+def test_shrunk_case_raises_the_same_error(project: Project) -> None:
+    """A parametrised case with helpers and constants becomes one file for one device."""
+    answer = shrink(project, "family/loop[zeros]", "--bad", "0.6.2", "--good", "0.5.3")
     assert answer["kept"].startswith("TypeError: scan body function carry input and carry output")
     assert (answer["before"]["devices"], answer["after"]["devices"]) == (4, 1)
     text = answer["text"]
@@ -186,21 +186,21 @@ def test_what_raises_keeps_raising_just_that(project: Project) -> None:
         input=text, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, text
-    bad, good = again(project, text, "0.6.2", "0.5.3")
+    bad, good = run_shrunk(project, text, "0.6.2", "0.5.3")
     assert (bad.error.type, good.outcome) == ("TypeError", "ok")
 
 
 @pytest.mark.cell
-def test_a_wrong_value_is_wrong_by_a_reference_of_its_own(project: Project) -> None:
-    """What the good cell gives is written down; the file that goes upstream asserts it."""
-    answer = shrunk(
+def test_shrunk_case_asserts_the_value_of_the_good_cell(project: Project) -> None:
+    """The case and the file for upstream."""
+    answer = shrink(
         project, "family/step", "--bad", "0.6.2", "--good", "0.5.3", "--repro", "bug.py"
     )
     assert answer["alone"]
     assert answer["after"]["devices"] == 2
     assert answer["after"]["equations"] < answer["before"]["equations"]
     assert answer["after"]["elements"] <= answer["before"]["elements"] / 3
-    bad, good = again(project, answer["text"], "0.6.2", "0.5.3")
+    bad, good = run_shrunk(project, answer["text"], "0.6.2", "0.5.3")
     assert (bad.conformance, good.conformance) == ("deviates", "conforms")
     file = (project.path / "bug.py").read_text()
     assert "# /// script" in file
@@ -209,8 +209,8 @@ def test_a_wrong_value_is_wrong_by_a_reference_of_its_own(project: Project) -> N
 
 
 @pytest.mark.cell
-def test_a_fact_stays_as_it_is(project: Project) -> None:
-    """Other operations go, be it that a library does them."""
+def test_shrunk_case_keeps_the_fact(project: Project) -> None:
+    """Unrelated operations are removed, also those made by a library."""
     fact = ("--fact", "collectives.all-reduce")
     before = project.run("shrink", "family/totals", "--bad", "0.6.2", *fact, "--out", "left.py")
     assert before.code == 0, before.err
@@ -218,19 +218,19 @@ def test_a_fact_stays_as_it_is(project: Project) -> None:
     text = (project.path / "left.py").read_text()
     assert "psum" in text
     assert "linalg" not in text
-    (record,) = again(project, text, "0.6.2")
+    (record,) = run_shrunk(project, text, "0.6.2")
     assert record.facts["collectives"] == {"all-reduce": 2}
 
 
 @pytest.mark.cell
-def test_what_a_library_does_is_cut_too(project: Project) -> None:
-    """Its operations are said one by one where that leaves fewer of them."""
-    answer = shrunk(project, "family/middle", "--bad", "0.6.2", "--fact", "dtypes")
+def test_shrink_replaces_a_library_call_by_its_equations(project: Project) -> None:
+    """If fewer equations remain that way."""
+    answer = shrink(project, "family/middle", "--bad", "0.6.2", "--fact", "dtypes")
     assert answer["generator"] == "jaxpr"
     assert answer["after"]["equations"] < answer["before"]["equations"] / 4
     assert "median" not in answer["text"]
     assert "lax.sort" in answer["text"]
-    (record,) = again(project, answer["text"], "0.6.2")
+    (record,) = run_shrunk(project, answer["text"], "0.6.2")
     assert record.facts["dtypes"] == ["f32", "pred", "s32"]
 
 
@@ -266,17 +266,17 @@ def test_what_a_library_does_is_cut_too(project: Project) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_cut_down(
+def test_shrink_refuses_what_it_cannot_shrink(
     project: Project, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    """Nothing to keep, no way to tell, or not one case in one cell: said, with what to do."""
+    """Nothing to keep, no way to judge, several cases or cells, flaky cases."""
     ending = project.run("shrink", *arguments)
     assert (ending.code, said in ending.err) == (code, True), ending.err
 
 
 @pytest.mark.cell
-def test_what_is_granted_is_all_that_is_spent(project: Project) -> None:
-    """The smallest so far is confirmed and written all the same."""
+def test_shrink_stops_at_its_number_of_probes(project: Project) -> None:
+    """The smallest case so far is confirmed and written."""
     ending = project.run(
         "shrink", "family/loop[zeros]", "--bad", "0.6.2", "--good", "none", "--probes", "5",
         "--out", "left.py",
@@ -289,8 +289,8 @@ def test_what_is_granted_is_all_that_is_spent(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_the_smallest_so_far_is_written_when_it_is_interrupted(project: Project) -> None:
-    """Status 130, and the file is there."""
+def test_interrupted_shrink_writes_the_smallest_case_so_far(project: Project) -> None:
+    """Status 130."""
     options = ("--bad", "0.6.2", "--good", "none", "--out", "left.py", "--jobs", "1")
     process = project.start("shrink", "family/slow", *options)
     assert process.stderr is not None
@@ -320,8 +320,8 @@ with jax.numpy_rank_promotion("raise"):
 
 
 @pytest.mark.cell
-def test_a_script(project: Project) -> None:
-    """What is left fails in the same way, and in no other release; it is a file by itself."""
+def test_shrunk_script_fails_in_the_same_release_only(project: Project) -> None:
+    """It is one file that runs without the harness."""
     project.write({"report.py": RANKS})
     options = ("--bad", "0.4.31", "--out", "small.py", "--repro", "bug.py", "--json", "-")
     ending = project.run("shrink", "report.py", *options)
@@ -343,8 +343,8 @@ def test_a_script(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_script_that_prints_something_else(project: Project) -> None:
-    """The cell in which it is right is the nearest one that prints something else."""
+def test_shrink_compares_a_script_with_the_nearest_other_output(project: Project) -> None:
+    """The good cell is the nearest in which the script prints something else."""
     project.write({
         "report.py": "import jax.numpy as jnp\nx = jnp.arange(3)\n"
         "print(x)\nprint(jnp.ceil(x).dtype)\n"
@@ -367,10 +367,10 @@ def test_a_script_that_prints_something_else(project: Project) -> None:
         ("import other", (), "other.py, expected a script of one file"),
     ],
 )
-def test_scripts_that_cannot_be_cut_down(
+def test_shrink_refuses_invalid_scripts_and_options(
     project: Project, text: str, options: tuple[str, ...], said: str
 ) -> None:
-    """Said before anything is cut."""
+    """Before anything is removed."""
     project.write({"report.py": text, "other.py": ""})
     ending = project.run("shrink", "report.py", "--bad", "0.6.2", *options)
     assert (ending.code, said in ending.err) == (2, True), ending.err

@@ -1,4 +1,4 @@
-"""`conformance run` night after night: what changed since the last one, and the exit status."""
+"""`conformance run` compares with the previous run: changes since then, and the exit status."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RUN = ("run", "--matrix", "smoke", "--json", "-")
 pytestmark = [pytest.mark.cell, pytest.mark.project({FILE: GOOD})]
 
 
-def told(ending: Ending, *kinds: str) -> list[Any]:
-    """Return how many of each kind there are."""
+def count_changes(ending: Ending, *kinds: str) -> list[Any]:
+    """Return the number of changes of each kind."""
     since = ending.json["since"]
     return [len(since[kind]) for kind in kinds]
 
 
-def test_night_after_night(project: Project) -> None:
-    """What comes, stays, and goes; a run that is the first is compared with none."""
+def test_run_lists_new_still_and_gone_root_causes(project: Project) -> None:
+    """The first run is compared with none."""
     alone = project.run(*RUN).json
     assert alone["since"] is None
     assert "no earlier finished run of matrix smoke" in alone["not_compared"]
@@ -35,15 +35,15 @@ def test_night_after_night(project: Project) -> None:
     project.write({FILE: WRONG})
     came = project.run(*RUN)
     assert came.json["exit_reason"] == "1 root cause is unexpected"
-    assert (came.code, told(came, "new", "still", "gone")) == (1, [1, 0, 0])
+    assert (came.code, count_changes(came, "new", "still", "gone")) == (1, [1, 0, 0])
     stayed = project.run(*RUN)
-    assert (stayed.code, told(stayed, "new", "still", "gone")) == (1, [0, 1, 0])
+    assert (stayed.code, count_changes(stayed, "new", "still", "gone")) == (1, [0, 1, 0])
     (one,) = project.run(*RUN).json["since"]["still"]
     assert (one["nights"], one["run"]) == (3, came.json["run"])
     assert one["jobs"] == [{"case": "fam/two", "place": CELL}]
     project.write({FILE: GOOD})
     went = project.run(*RUN)
-    assert (went.code, told(went, "new", "still", "gone")) == (0, [0, 0, 1])
+    assert (went.code, count_changes(went, "new", "still", "gone")) == (0, [0, 0, 1])
     lines = project.run("run", "--matrix", "smoke").out.splitlines()
     assert (
         f"since {went.json['run']} of {went.json['since']['started'][:10]}: nothing changed"
@@ -51,18 +51,18 @@ def test_night_after_night(project: Project) -> None:
     )
 
 
-def test_cases_that_come_and_go(project: Project) -> None:
-    """Are told; a value that is another one within the same case moved."""
+def test_run_lists_added_and_removed_cases(project: Project) -> None:
+    """Relative to the previous run."""
     project.run(*RUN)
     body = "return Observed(np.float32(0.5))"
     project.write({"cases/fam/more.py": case(body, name="more")})
-    assert told(project.run(*RUN), "added", "removed") == [1, 0]
+    assert count_changes(project.run(*RUN), "added", "removed") == [1, 0]
     (project.path / "cases" / "fam" / "more.py").unlink()
-    assert told(project.run(*RUN), "added", "removed") == [0, 1]
+    assert count_changes(project.run(*RUN), "added", "removed") == [0, 1]
 
 
-def test_only_the_same_is_compared(project: Project) -> None:
-    """Of another matrix, of other cases, of a run that did not end nothing is told."""
+def test_run_is_compared_with_the_last_finished_run_of_its_matrix(project: Project) -> None:
+    """A run of other cases or cells, or an unfinished one, must be named."""
     project.run("run", "fam/one", "--matrix", "smoke")
     project.run("run", "--cell", "0.6.2")
     assert project.run(*RUN).json["since"] is None
@@ -77,16 +77,16 @@ def test_only_the_same_is_compared(project: Project) -> None:
     assert elsewhere["run"] == unfinished.parent.name
 
 
-def test_a_run_that_is_not_there(project: Project) -> None:
-    """Is said before anything runs."""
+def test_unknown_run_in_since_is_refused_before_any_job(project: Project) -> None:
+    """Exit 2."""
     ending = project.run("run", "--since", "20260101-000000-000abcd")
     assert ending.code == 2
     assert ending.error.startswith("--since 20260101-000000-000abcd: no such run, expected its")
     assert project.runs == []
 
 
-def test_for_what_it_fails(project: Project) -> None:
-    """The policy is kept with the run, and the exit status is the same wherever it is told."""
+def test_fail_on_policy_decides_the_exit_status(project: Project) -> None:
+    """The policy is stored with the run, so `report` has the same status."""
     project.run(*RUN)
     project.write({FILE: WRONG})
     assert project.run(*RUN, "--fail-on", "never").code == 0
@@ -103,15 +103,15 @@ def test_for_what_it_fails(project: Project) -> None:
     assert old["verdict"] == "regressed"
 
 
-def test_the_last_run_of_a_store(project: Project) -> None:
-    """Where the directory is gone; what has an issue there is no news, what has none is."""
+def test_run_is_compared_with_the_last_run_of_the_store(project: Project) -> None:
+    """Its directory may be deleted; a regression without a linked issue counts as new."""
     project.write({FILE: WRONG})
     first = project.run(*RUN).json["run"]
     project.run("history", "add", project.newest.path)
     (project.path / "reports" / "runs" / first).rename(project.path / "moved")
     stored = (*RUN, "--store", "reports/history.db", "--fail-on", "new")
     ending = project.run(*stored)
-    assert (ending.code, told(ending, "new", "still", "gone")) == (1, [0, 1, 0])
+    assert (ending.code, count_changes(ending, "new", "still", "gone")) == (1, [0, 1, 0])
     assert ending.json["since"]["run"] == first
     (regression,) = project.run("history", "regressions", "--json", "-").json["regressions"]
     project.run("history", "link", regression["id"], "jax-ml/jax#1")
@@ -120,8 +120,8 @@ def test_the_last_run_of_a_store(project: Project) -> None:
     assert not (project.path / "nowhere.db").exists()
 
 
-def test_a_store_that_cannot_be_read_ends_no_run(project: Project) -> None:
-    """It is said, and the run is compared with what there is."""
+def test_unreadable_store_does_not_stop_a_run(project: Project) -> None:
+    """A warning; the run is compared with the previous directory."""
     project.run(*RUN)
     ending = project.run(*RUN, "--store", "mysql://user:secret@host/db")
     assert ending.code == 0
@@ -130,8 +130,8 @@ def test_a_store_that_cannot_be_read_ends_no_run(project: Project) -> None:
     assert ending.json["since"]["new"] == []
 
 
-def test_what_is_wrong_with_the_last_night_ends_no_run(project: Project) -> None:
-    """What is damaged is said; a root cause is as old as the run then."""
+def test_damaged_previous_run_does_not_stop_a_run(project: Project) -> None:
+    """A warning; the age of a root cause restarts at the damaged run."""
     project.write({FILE: WRONG})
     project.run(*RUN)
     project.run(*RUN)
@@ -146,8 +146,8 @@ def test_what_is_wrong_with_the_last_night_ends_no_run(project: Project) -> None
     assert "not compared: " in ending.err
 
 
-def test_parts_are_compared_when_they_are_put_together(project: Project) -> None:
-    """With the last undivided run, or what was put together; the policy may be another one then."""
+def test_shards_are_compared_after_the_merge(project: Project) -> None:
+    """With the last undivided or merged run; `merge` may have another policy."""
     project.write({FILE: WRONG})
     before = project.run(*RUN).json["run"]
     for number in (1, 2):
@@ -159,5 +159,5 @@ def test_parts_are_compared_when_they_are_put_together(project: Project) -> None
     assert (merged.code, merged.json["since"]["run"]) == (0, before)
     again = project.run(*parts, "--fail-on", "new")
     assert (again.code, again.json["since"]["run"]) == (0, merged.json["run"])
-    assert told(again, "new", "still", "gone") == [0, 1, 0]
+    assert count_changes(again, "new", "still", "gone") == [0, 1, 0]
     assert project.run(*parts, "--fail-on", "unexpected").code == 1

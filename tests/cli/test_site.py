@@ -1,4 +1,4 @@
-"""The folder of a site: whole, and without pages of an older one."""
+"""Writing a site into a folder, and removing the pages of an older one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_what_a_later_site_does_not_have_is_removed(tmp_path: Path) -> None:
-    """A case that is gone; what somebody else put there stays."""
+def test_write_site_removes_pages_of_the_previous_site(tmp_path: Path) -> None:
+    """Files that somebody else put into the folder remain."""
     write_site([("index.html", b"1"), ("cases/f/a.html", b"a")], tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     write_site([("index.html", b"2"), ("cases/f/b.html", b"b")], tmp_path)
@@ -25,8 +25,8 @@ def test_what_a_later_site_does_not_have_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("listed", ["../outside.txt", "/etc/hosts", "\xff"])
-def test_a_list_of_files_is_not_believed(tmp_path: Path, listed: str) -> None:
-    """Whatever it names, nothing outside of the folder is touched."""
+def test_write_site_deletes_nothing_outside_its_folder(tmp_path: Path, listed: str) -> None:
+    """Whatever path the manifest contains."""
     outside = tmp_path / "outside.txt"
     outside.write_text("mine")
     folder = tmp_path / "site"
@@ -37,15 +37,15 @@ def test_a_list_of_files_is_not_believed(tmp_path: Path, listed: str) -> None:
     assert (folder / "index.html").exists()
 
 
-def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
-    """In one sentence, with the file."""
+def test_unwritable_site_folder_is_an_infrastructure_error(tmp_path: Path) -> None:
+    """One sentence with the file."""
     (tmp_path / "site").write_text("a file")
     with pytest.raises(InfrastructureError, match="cannot be written"):
         write_site([("index.html", b"1")], tmp_path / "site")
 
 
-def test_two_sites_are_not_written_into_one_folder_at_once(tmp_path: Path) -> None:
-    """Each would remove pages of the other; the second waits."""
+def test_write_site_waits_for_another_writer(tmp_path: Path) -> None:
+    """Two writers would remove each other's pages."""
     with another_writer(tmp_path) as released:
         write_site([("index.html", b"1")], tmp_path)
         assert released.is_set()

@@ -1,4 +1,4 @@
-"""A run without arguments: a sample of the cases."""
+"""`conformance run` without arguments runs the smoke sample."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MATRIX = '[matrix]\naxes = { jax = ["0.6.2"], platform = ["cpu"], deps = ["era"]
 
 
 @pytest.mark.cell
-def test_a_run_without_arguments_takes_the_sample(new_project: MakeProject) -> None:
-    """It says how many cases there are; every other run is about all that it selects."""
+def test_run_without_arguments_runs_the_smoke_sample(new_project: MakeProject) -> None:
+    """With any selection, or `--all`, it runs everything selected."""
     body = "return Observed(np.int32(3), reference=np.int32(3))"
     project = new_project({
         "cases/maps/topic.py": case(body, name="one"),
@@ -35,7 +35,7 @@ def test_a_run_without_arguments_takes_the_sample(new_project: MakeProject) -> N
     assert "2 jobs in 1 cell" in project.run("plan", "--all").out
 
 
-def test_all_and_select_contradict_each_other(new_project: MakeProject) -> None:
+def test_all_with_select_is_refused(new_project: MakeProject) -> None:
     """Nothing runs."""
     project = new_project({"cases/maps/topic.py": case("return", name="one")})
     ended = project.run("run", "--all", "maps")

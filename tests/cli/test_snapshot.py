@@ -1,4 +1,4 @@
-"""`conformance.snapshot` in a script: each call is compared between releases."""
+"""`conformance.snapshot` in a script: each call is compared across releases."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ pytestmark = pytest.mark.project({"scripts/report.py": SCRIPT, "scripts/beside.p
 
 
 @pytest.mark.cell
-def test_each_call_is_compared(project: Project) -> None:
-    """Also after a change of what lies beside the script."""
+def test_upgrade_compares_each_snapshot_call(project: Project) -> None:
+    """Also after a change of a module that the script imports."""
     for factor in (2, 3):
         project.write({"scripts/beside.py": f"FACTOR = {factor}\n"})
         ending = project.run("upgrade", "0.6.1", "0.6.2", "scripts/report.py", "--json", "-")
@@ -57,8 +57,8 @@ def test_each_call_is_compared(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_one_call_is_named_by_its_script(project: Project) -> None:
-    """So a report names it, and so it is run again, or searched for."""
+def test_snapshot_call_is_selected_by_script_and_name(project: Project) -> None:
+    """Reports print that name, and `run` and `bisect` accept it."""
     project.write({"scripts/report.py": SCRIPT.replace("sqrt((x * x)", "sqrt((x @ None)")})
     assert project.run("run", "scripts/report.py", "--cell", "0.6.2").code == 1
     assert project.run("report", "--markdown", "run.md").code == 0
@@ -76,8 +76,8 @@ def test_one_call_is_named_by_its_script(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_script_that_ends_before(project: Project) -> None:
-    """Is a failure, which says which call it never came to."""
+def test_script_that_ends_before_a_snapshot_call_is_reported(project: Project) -> None:
+    """The error names the line of the missing call."""
     project.write({"scripts/report.py": SCRIPT.replace("y = ", "y = x if len(x) else ")})
     ending = project.run("run", "scripts/report.py", "--cell", "0.6.2", "--json", "-")
     said = {record["case"]: record["error"] for record in ending.json["results"]}
@@ -85,8 +85,8 @@ def test_a_script_that_ends_before(project: Project) -> None:
     assert said["report/scaled"]["message"] == "report.py ended without the snapshot in line 17"
 
 
-def test_elsewhere_it_is_a_call() -> None:
-    """The script runs as it did before."""
+def test_snapshot_outside_the_harness_just_calls_the_function() -> None:
+    """The script runs as without it."""
     script = "import conformance; print(conformance.snapshot(max, 1, 3, key=lambda x: -x))"
     done = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True,
@@ -96,8 +96,8 @@ def test_elsewhere_it_is_a_call() -> None:
 
 
 @pytest.mark.cell
-def test_it_has_all_devices_of_the_cell(project: Project) -> None:
-    """As when the script is run there itself."""
+def test_snapshot_call_has_all_devices_of_the_cell(project: Project) -> None:
+    """As the script itself would have in that cell."""
     function = "def f(x):\n    raise ValueError(f'{jax.device_count()} devices')\n"
     script = f"import conformance\nimport jax\n\n\n{function}\n\nconformance.snapshot(f, 1.0)\n"
     project.write({"scripts/report.py": script})
@@ -107,8 +107,8 @@ def test_it_has_all_devices_of_the_cell(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_the_goldens_are_beside_the_script(project: Project) -> None:
-    """They hold when the script changes."""
+def test_goldens_of_snapshot_calls_survive_edits(project: Project) -> None:
+    """They are stored next to the script."""
     assert project.run("run", "scripts/report.py", "--cell", "0.6.2", "--no-report").code == 1
     assert project.run("accept").code == 0
     assert (project.path / "scripts/goldens/report/golden/functions/norm/spans.toml").is_file()

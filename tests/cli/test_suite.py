@@ -9,7 +9,7 @@ import pytest
 from tests.bench import planned_cell, python_of
 from tests.projects import CELL, ROOT
 
-from .packages import packaged
+from .packages import package_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,16 +84,16 @@ pytestmark = pytest.mark.project({
 """A project with a suite."""
 
 
-def verdicts(project: Project, *arguments: str) -> tuple[int, dict[str, tuple[str, bool]]]:
-    """Run a suite; return the status, and of each test its verdict and whether it was known."""
+def run_suite(project: Project, *arguments: str) -> tuple[int, dict[str, tuple[str, bool]]]:
+    """Run a suite; return the status, and the verdict and cache state of each test."""
     ending = project.run("suite", "run", "--cell", "0.6.2", "--json", "-", *arguments)
     results: list[dict[str, Any]] = ending.json["results"]
     return ending.code, {one["case"]: (one["verdict"], one["cached"]) for one in results}
 
 
 @pytest.mark.cell
-def test_each_test_is_a_case(project: Project) -> None:
-    """What fails is told by its cause, with what runs it again; what is known is not run again."""
+def test_suite_run_groups_failures_and_caches_tests(project: Project) -> None:
+    """Each group has the command that runs it again."""
     ending = project.run("suite", "run", "tests", "--cell", "0.6.2")
     assert ending.code == 1
     assert f"{CELL}  3 passed, 2 failed, 1 crashed, 1 skipped" in ending.out
@@ -105,7 +105,7 @@ def test_each_test_is_a_case(project: Project) -> None:
     assert f"skipped: tests/test_good.py::test_skipped on {CELL}: no need" in ending.out
     crash = "tests/bad/test_bad.py::test_crashes"
     nodes = ("tests/bad/test_bad.py::test_fails", crash)
-    code, known = verdicts(project, "tests/test_good.py", *nodes)
+    code, known = run_suite(project, "tests/test_good.py", *nodes)
     assert code == 1
     assert known == {
         "tests/test_good.py::test_sum": ("match", True),
@@ -115,13 +115,13 @@ def test_each_test_is_a_case(project: Project) -> None:
         crash: ("crashed", True),
     }
     project.write({"tests/helper.py": "changed = True\n"})
-    code, anew = verdicts(project, "tests/test_good.py", "--", "-k", "sum")
+    code, anew = run_suite(project, "tests/test_good.py", "--", "-k", "sum")
     assert (code, anew) == (0, {"tests/test_good.py::test_sum": ("match", False)})
 
 
 @pytest.mark.cell
-def test_a_run_of_a_suite_is_a_run(project: Project) -> None:
-    """Reports and comparisons read it."""
+def test_suite_run_can_be_diffed_and_reported(project: Project) -> None:
+    """But it has no goldens to accept."""
     for good in (True, False):
         text = GOOD if good else GOOD.replace("== 6", "== 7")
         project.write({"tests/test_good.py": text})
@@ -137,16 +137,16 @@ def test_a_run_of_a_suite_is_a_run(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_package_beside(project: Project) -> None:
-    """The suite imports it, as it is now; a release that it does not go with is left out."""
+def test_with_package_is_importable_in_the_suite(project: Project) -> None:
+    """In its current state; a release that it does not support is left out."""
     project.write({
         "tests/test_mine.py": "import mine\n\ndef test_mine():\n    assert mine.two == 2\n",
-        **packaged({"mine.py": "two = 2\n"}, "mine"),
+        **package_files({"mine.py": "two = 2\n"}, "mine"),
     })  # fmt: skip
     beside = ("tests/test_mine.py", "--with", "./mine")
-    assert verdicts(project, *beside) == (0, {"tests/test_mine.py::test_mine": ("match", False)})
+    assert run_suite(project, *beside) == (0, {"tests/test_mine.py::test_mine": ("match", False)})
     project.write({"mine/mine.py": "two = 3\n"})
-    assert verdicts(project, *beside) == (
+    assert run_suite(project, *beside) == (
         1, {"tests/test_mine.py::test_mine": ("regressed", False)},
     )  # fmt: skip
     ending = project.run("suite", "run", *beside, "--cell", "0.6.0")
@@ -155,8 +155,8 @@ def test_a_package_beside(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_what_cannot_be_run(project: Project) -> None:
-    """One error each, and the status that scripts rely on."""
+def test_invalid_suite_runs_are_refused(project: Project) -> None:
+    """One error line each."""
 
     def ended(*arguments: str) -> tuple[int, str]:
         ending = project.run("suite", "run", "--cell", "0.6.2", *arguments)
@@ -178,8 +178,8 @@ def test_what_cannot_be_run(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_where_tests_do_not_run(project: Project) -> None:
-    """Platforms that are compiled for only, and those of several processes."""
+def test_suite_refuses_compile_only_and_multi_process_cells(project: Project) -> None:
+    """The reason is given for each cell."""
     where = ("--cell", "0.6.2@tpu:v5e:2x2", "--cell", "0.6.2@cpu-mp2")
     ending = project.run("suite", "run", "tests", *where)
     assert ending.code == 3
@@ -188,8 +188,8 @@ def test_where_tests_do_not_run(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_an_environment_that_exists(project: Project) -> None:
-    """Its own packages; pytest lies beside it, for it has none."""
+def test_suite_runs_in_a_path_environment_without_pytest(project: Project) -> None:
+    """The layer of the suite adds pytest; nothing is installed."""
     python = python_of(planned_cell("0.6.2"))
     ending = project.run("suite", "run", "tests/test_good.py", "--cell", f"path:{python}")
     assert ending.code == 0, ending
@@ -197,8 +197,10 @@ def test_an_environment_that_exists(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_what_goes_wrong_in_one_cell(new_project: MakeProject, tmp_path: Path) -> None:
-    """All of a suite that one release cannot collect; a test that does not do the same twice."""
+def test_suite_that_one_cell_cannot_collect_fails_there_only(
+    new_project: MakeProject, tmp_path: Path
+) -> None:
+    """And a test that fails every other time is flaky."""
     lock = "matrix/locks/jax0.5.3-py311.txt"
     counter = tmp_path / "counter"
     project = new_project({
@@ -220,8 +222,8 @@ def test_what_goes_wrong_in_one_cell(new_project: MakeProject, tmp_path: Path) -
 
 
 @pytest.mark.cell
-def test_the_upgrade_of_a_suite(new_project: MakeProject) -> None:
-    """What breaks and what is fixed, in the release that did it; only that is tried in between."""
+def test_upgrade_of_a_suite_finds_broken_and_fixed_tests(new_project: MakeProject) -> None:
+    """Only tests that change are run on the releases between the ends."""
     lock = "matrix/locks/jax0.5.3-py311.txt"
     project = new_project({
         "tests/test_core.py": CORE,
@@ -260,10 +262,10 @@ def test_the_upgrade_of_a_suite(new_project: MakeProject) -> None:
 
 
 @pytest.mark.cell
-def test_data_files_count(project: Project) -> None:
-    """A test that reads a changed file runs again, one that does not read it is known.
+def test_changed_data_file_reruns_the_tests_that_read_it(project: Project) -> None:
+    """A test that reads a changed file runs again; others are cached.
 
-    So does a collection whose parameters come from a file.
+    A collection whose parameters come from a changed file is repeated, too.
     """
     project.write({
         "data/sum.json": "[1, 2]",
@@ -287,11 +289,11 @@ def test_sum():
 """,
     })  # fmt: skip
     node, other = "tests/test_data.py::test_sum", "tests/test_data.py::test_named[one]"
-    assert verdicts(project, "tests/test_data.py")[0] == 0
+    assert run_suite(project, "tests/test_data.py")[0] == 0
     project.write({"data/sum.json": "[1, 3]"})
-    assert verdicts(project, "tests/test_data.py") == (
+    assert run_suite(project, "tests/test_data.py") == (
         1, {node: ("regressed", False), other: ("match", True)},
     )  # fmt: skip
     project.write({"data/sum.json": "[1, 2]", "data/ids.json": '["two"]'})
-    code, found = verdicts(project, "tests/test_data.py")
+    code, found = run_suite(project, "tests/test_data.py")
     assert (code, set(found)) == (0, {node, "tests/test_data.py::test_named[two]"})

@@ -85,8 +85,8 @@ tests = [
 """
 
 
-def environment(folder: Path, release: str) -> str:
-    """Make an environment of a jax that is made up, and return the selector of its cells."""
+def make_environment(folder: Path, release: str) -> str:
+    """Make an environment of a fake jax, and return the selector of its cells."""
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/*/site-packages")
     for name in ("jax", "jaxlib"):
@@ -106,31 +106,31 @@ pytestmark = pytest.mark.project({"suites/mine/suite.toml": SUITE})
 
 @pytest.fixture
 def project(project: Project, tmp_path: Path) -> Project:
-    """A project with a suite of a name, and its checkout beside."""
+    """A project with a named suite, and a checkout of it in the parent folder."""
     checkout = tmp_path / "checkout"
     project.write({f"{checkout}/tests/test_mine.py": TESTS, f"{checkout}/pytest.ini": "[pytest]\n"})
     return project
 
 
-def ran(project: Project, *words: str) -> Ending:
-    """Run the suite in some cells, maybe with options."""
+def run_suite(project: Project, *words: str) -> Ending:
+    """Run the suite in some cells, with options."""
     cells = [word for text in words for word in (("--cell", text) if ":" in text else (text,))]
     return project.run("suite", "run", "mine", "--suite-path", "../checkout", *cells)
 
 
-def failed(project: Project) -> list[Record]:
+def read_failed(project: Project) -> list[Record]:
     """Return the records of the tests that failed in the newest run."""
     records = project.newest.read_records()
     return [record for record in records if record.outcome == "raised"]
 
 
-def test_known_failures(project: Project, tmp_path: Path) -> None:
-    """What two releases show is written, and then nothing is unexpected; what ends is a fix."""
-    old = environment(tmp_path / "old", "0.5.3")
-    new = environment(tmp_path / "new", "0.6.2")
+def test_suite_accept_writes_and_updates_known_failures(project: Project, tmp_path: Path) -> None:
+    """Accepted failures are known; reasons edited by hand remain; passing tests end."""
+    old = make_environment(tmp_path / "old", "0.5.3")
+    new = make_environment(tmp_path / "new", "0.6.2")
     file = project.path / "suites" / "mine" / "deviations.toml"
-    assert ran(project, old, new).code == 1
-    assert {record.attempts for record in failed(project)} == {2}
+    assert run_suite(project, old, new).code == 1
+    assert {record.attempts for record in read_failed(project)} == {2}
     with another_writer(file.parent, 2) as released:
         shown = project.run("suite", "accept", "mine", "--dry-run")
         assert not released.is_set()  # what is only shown waits for nobody
@@ -142,10 +142,10 @@ def test_known_failures(project: Project, tmp_path: Path) -> None:
     assert file.read_text().partition("\n\n")[2] == WRITTEN
     written = file.read_bytes()
     # Nothing is unexpected, nor is there anything to write.
-    known = ran(project, old, new, "--fresh")
+    known = run_suite(project, old, new, "--fresh")
     assert known.code == 0, known.out
     # What is known is not run a second time.
-    assert {(record.verdict, record.attempts) for record in failed(project)} == {("known", 1)}
+    assert {(record.verdict, record.attempts) for record in read_failed(project)} == {("known", 1)}
     assert (
         project.run("suite", "accept", "mine")
         .out.splitlines()[1]
@@ -155,7 +155,7 @@ def test_known_failures(project: Project, tmp_path: Path) -> None:
     # What a person wrote is kept, and what passes now has ended.
     file.write_text(file.read_text().replace('reason = "newer"', 'reason = "the true reason"'))
     project.write({f"{tmp_path}/checkout/tests/test_mine.py": TESTS.replace("value =", "return #")})
-    fixed = ran(project, old)
+    fixed = run_suite(project, old)
     assert (fixed.code, "fixed: the test passes" in fixed.out) == (1, True)
     assert (
         project.run("suite", "accept", "mine")
@@ -166,7 +166,7 @@ def test_known_failures(project: Project, tmp_path: Path) -> None:
     assert "test_fixed" not in file.read_text()
     # A name that is no test's is an error before anything runs.
     project.write({f"{tmp_path}/checkout/tests/test_mine.py": TESTS.replace("_broken", "_renamed")})
-    dead = ran(project, old)
+    dead = run_suite(project, old)
     assert dead.code == 2
     assert dead.error.endswith(
         "deviations.toml:11: deviation 1 names tests/test_mine.py::test_broken: no cell collects "
@@ -181,8 +181,10 @@ def test_known_failures(project: Project, tmp_path: Path) -> None:
         (["mine"], 3, "holds no run of the whole of mine to its end, expected one; `conformance"),
     ],
 )
-def test_nothing_to_accept(project: Project, arguments: list[str], code: int, error: str) -> None:
-    """A suite that is not there, and one that was not run."""
+def test_suite_accept_of_unknown_or_unrun_suite_is_refused(
+    project: Project, arguments: list[str], code: int, error: str
+) -> None:
+    """With exit status 2 or 3."""
     ending = project.run("suite", "accept", *arguments)
     assert ending.code == code
     assert error in ending.error

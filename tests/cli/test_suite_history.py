@@ -1,4 +1,4 @@
-"""`conformance suite history`: runs made by hand, put together and kept."""
+"""`conformance suite history`: runs combined into stored data and a page."""
 
 from __future__ import annotations
 
@@ -41,42 +41,44 @@ pytestmark = pytest.mark.project(
 """A project with a named suite."""
 
 
-def run(project: Project, name: str, releases: tuple[str, ...], letters: str, **info: Any) -> Path:
+def make_run(
+    project: Project, name: str, releases: tuple[str, ...], letters: str, **info: Any
+) -> Path:
     """Make a run of the suite."""
     folder = project.path / "reports" / "runs" / name
     tests = {"t/z.py::test_last": letters[::-1], "t/a.py::test_one": letters}
     return suite_run(folder, releases, tests, **info).run.path
 
 
-def files(project: Project) -> tuple[str, str]:
-    """Return what is kept: data and page."""
+def read_files(project: Project) -> tuple[str, str]:
+    """Return the stored data and the page."""
     data, page = (project.path / name for name in (DATA, PAGE))
     return data.read_text("utf-8"), page.read_text("utf-8")
 
 
-def test_releases_come_to_those_that_are_kept(project: Project) -> None:
-    """A run of more releases need not run the others again; the same run changes nothing."""
-    first = run(project, "a", OLD, "pk")
+def test_history_adds_releases_of_further_runs(project: Project) -> None:
+    """Adding a run again changes nothing."""
+    first = make_run(project, "a", OLD, "pk")
     ending = project.run("suite", "history", "signs", first)
     assert (ending.code, ending.err) == (0, "")
     assert ending.out.startswith("2 releases; written: ")
-    kept = files(project)
-    second = run(project, "b", NEW, "kp")
+    kept = read_files(project)
+    second = make_run(project, "b", NEW, "kp")
     ending = project.run("suite", "history", "signs", second)
     assert ending.out.startswith("3 releases, 0.7.0 new; written: ")
-    both = files(project)
+    both = read_files(project)
     assert both != kept
     assert "| 0.7.0 | 2025-07-22 |" in both[1]
     assert "| release | signs |" in both[1]
     project.run("suite", "history", "signs", second, first)  # of 0.6.2 the later run counts
-    assert files(project) == both
+    assert read_files(project) == both
     assert project.run("suite", "history", "signs", project.path / "reports/runs").code == 0
-    assert files(project) == both
+    assert read_files(project) == both
 
 
-def test_releases_that_another_process_adds_are_kept(project: Project) -> None:
-    """Who writes the data waits, and adds to them; who only compares them does not wait."""
-    first, more = run(project, "a", OLD, "pk"), run(project, "b", NEW, "pkp")
+def test_history_waits_for_another_writer(project: Project) -> None:
+    """`--check` only reads and does not wait."""
+    first, more = make_run(project, "a", OLD, "pk"), make_run(project, "b", NEW, "pkp")
     assert project.run("suite", "history", "signs", first).code == 0
     with another_writer(project.path / "reports", 2) as released:
         assert project.run("suite", "history", "signs", "--check").code == 0
@@ -85,10 +87,10 @@ def test_releases_that_another_process_adds_are_kept(project: Project) -> None:
         assert released.is_set()
 
 
-def test_the_page_is_what_the_data_give(project: Project) -> None:
-    """As CI asks: it says what to do, and writes nothing."""
+def test_history_check_detects_an_outdated_page(project: Project) -> None:
+    """It names the command that regenerates it, and writes nothing."""
     assert "there are no data" in project.run("suite", "history", "signs", "--check").error
-    project.run("suite", "history", "signs", run(project, "a", OLD, "pk"))
+    project.run("suite", "history", "signs", make_run(project, "a", OLD, "pk"))
     assert project.run("suite", "history", "signs", "--check").code == 0
     page = project.path / PAGE
     page.write_text(page.read_text("utf-8").replace("0.6.2", "0.6.1"))
@@ -100,12 +102,12 @@ def test_the_page_is_what_the_data_give(project: Project) -> None:
     assert project.run("suite", "history", "signs", "--check").code == 0
 
 
-def test_tests_of_no_group_are_told(project: Project) -> None:
-    """They are in the page, under other."""
+def test_tests_without_a_group_are_reported(project: Project) -> None:
+    """On the page they are in the group `other`."""
     project.write({"suites/signs/groups.toml": ""})
-    ending = project.run("suite", "history", "signs", run(project, "a", OLD, "pk"))
+    ending = project.run("suite", "history", "signs", make_run(project, "a", OLD, "pk"))
     assert ending.error == "2 tests in no group, such as t/a.py::test_one"
-    assert "| release | other |" in files(project)[1]
+    assert "| release | other |" in read_files(project)[1]
 
 
 @pytest.mark.parametrize(
@@ -118,25 +120,25 @@ def test_tests_of_no_group_are_told(project: Project) -> None:
         ({"settings": {"seed": 3}}, {}, "another settings: .*; keep it under another --file"),
     ],
 )
-def test_what_does_not_go_with_it_is_refused(
+def test_history_refuses_runs_it_cannot_combine(
     project: Project, change: dict[str, Any], info: dict[str, Any], said: str
 ) -> None:
-    """With what to do; nothing is written."""
-    project.run("suite", "history", "signs", run(project, "a", OLD, "pk"))
-    before = files(project)
-    other = run(project, "b", NEW, "pp", suite=replace(SUITE, **change), **info)
+    """The message has a remedy, and nothing is written."""
+    project.run("suite", "history", "signs", make_run(project, "a", OLD, "pk"))
+    before = read_files(project)
+    other = make_run(project, "b", NEW, "pp", suite=replace(SUITE, **change), **info)
     ending = project.run("suite", "history", "signs", other)
     assert ending.code == 2
     assert re.search(said, ending.error)
-    assert files(project) == before
+    assert read_files(project) == before
 
 
-def test_a_folder_holds_runs_of_all_kinds(project: Project) -> None:
-    """Those of other suites are passed over, and those that are not complete are told of."""
-    run(project, "a", OLD, "pk")
-    run(project, "b", NEW, "pp", suite=replace(SUITE, name="other"))
-    run(project, "c", NEW, "pp", finished="")
-    run(project, "d", NEW, "pp", suite=replace(SUITE, settings={"max_examples": 50}))
+def test_history_of_a_folder_skips_other_and_incomplete_runs(project: Project) -> None:
+    """Incomplete runs are reported."""
+    make_run(project, "a", OLD, "pk")
+    make_run(project, "b", NEW, "pp", suite=replace(SUITE, name="other"))
+    make_run(project, "c", NEW, "pp", finished="")
+    make_run(project, "d", NEW, "pp", suite=replace(SUITE, settings={"max_examples": 50}))
     ending = project.run("suite", "history", "signs", "reports/runs")
     assert ending.out.startswith("2 releases; written: ")
     first, second = ending.err.splitlines()
@@ -144,8 +146,8 @@ def test_a_folder_holds_runs_of_all_kinds(project: Project) -> None:
     assert second.startswith("conformance: d: is passed over: another settings: ")
 
 
-def test_bad_input(project: Project) -> None:
-    """It is named."""
+def test_invalid_arguments_of_history_are_refused(project: Project) -> None:
+    """One line each."""
     for arguments, said in (
         (("nothing",), "nothing: no such suite, expected one of signs"),
         (("signs", project.path), "expected the directory of a run"),
@@ -162,10 +164,10 @@ def test_bad_input(project: Project) -> None:
     )
 
 
-def test_the_site_shows_what_is_kept(project: Project) -> None:
-    """Beside the releases of the run."""
-    project.run("suite", "history", "signs", run(project, "a", OLD, "pk"))
+def test_site_shows_stored_releases_of_a_suite(project: Project) -> None:
+    """In addition to those of the run."""
+    project.run("suite", "history", "signs", make_run(project, "a", OLD, "pk"))
     suite = replace(SUITE, title="Signs of zeros")
-    project.run("report", run(project, "b", NEW, "kp", suite=suite), "--out", "site")
+    project.run("report", make_run(project, "b", NEW, "kp", suite=suite), "--out", "site")
     page = (project.path / "site" / "suites" / "signs.html").read_text("utf-8")
     assert "jax 0.5.3 to 0.7.0" in page

@@ -1,4 +1,4 @@
-"""`conformance suite list`, `fetch`, and `run` of a suite by its name: real git, real cells."""
+"""`conformance suite list`, `fetch` and `run` of named suites: real git, real cells."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def project(
     new_project: MakeProject, made: Repositories, tmp_path: Path, shared_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:  # fmt: skip
-    """A project that knows the suite, and a cache without it."""
+    """A project that defines the suite, and a cache without its checkout."""
     cache = tmp_path / "cache"
     cache.mkdir()
     for path in shared_cache.iterdir():
@@ -50,8 +50,8 @@ def project(
     return new_project({f"suites/{NAME}/suite.toml": toml})
 
 
-def test_the_suites_there_are(project: Project, made: Repositories) -> None:
-    """Whether each is there, and under which licence; fetching says so, too."""
+def test_suite_list_shows_licence_and_checkout(project: Project, made: Repositories) -> None:
+    """Fetching prints the licence, too."""
     (before,) = project.run("suite", "list", "--json", "-").json
     assert (before["name"], before["licence"], before["fetched"]) == (NAME, "MIT", False)
     ending = project.run("suite", "fetch", NAME)
@@ -64,10 +64,10 @@ def test_the_suites_there_are(project: Project, made: Repositories) -> None:
     assert Path(before["folder"], "spec", "data.json").is_file()
 
 
-def test_a_checkout_that_no_suite_is_pinned_to(
+def test_cache_prune_removes_unpinned_checkouts(
     project: Project, made: Repositories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may go; the one that is pinned stays."""
+    """The pinned checkout remains."""
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "other-cache"))
     later = committed(made.folder / "suite", {"later.py": ""})
     for revision in (made.revision, later):
@@ -81,8 +81,8 @@ def test_a_checkout_that_no_suite_is_pinned_to(
     assert project.run("cache", "show", "--json", "-").json["checkouts"] > 0
 
 
-def test_what_cannot_be_fetched(project: Project) -> None:
-    """One error each, and nothing that is half there."""
+def test_failed_fetch_leaves_no_partial_checkout(project: Project) -> None:
+    """One error line each."""
 
     def ended(*arguments: str) -> tuple[int, str]:
         ending = project.run("suite", "fetch", *arguments)
@@ -103,8 +103,10 @@ def test_what_cannot_be_fetched(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_run_by_name(project: Project, made: Repositories) -> None:
-    """It is fetched when it is not there, and used offline then; what tests leave is undone."""
+def test_named_suite_is_fetched_once_and_reset_after_its_run(
+    project: Project, made: Repositories
+) -> None:
+    """Later runs work offline; files that tests leave in the checkout are removed."""
     ending = project.run("suite", "run", NAME, "--cell", "0.6.2")
     assert (ending.code, f"{CELL}  4 passed" in ending.out) == (0, True), ending
     fetching, left = ending.err.splitlines()
@@ -128,8 +130,8 @@ def test_a_run_by_name(project: Project, made: Repositories) -> None:
 
 
 @pytest.mark.cell
-def test_each_version_of_a_standard(project: Project) -> None:
-    """Up to what the release claims; asked for alone, what is newer is refused."""
+def test_standard_all_runs_every_version_that_the_release_claims(project: Project) -> None:
+    """A newer version is refused."""
     node = f"{NAME}::mini_tests/test_sums.py::test_version"
     ending = project.run("suite", "run", node, "--cell", "0.6.2", "--standard", "all")
     assert (ending.code, f"{CELL}  2 passed" in ending.out) == (0, True), ending
@@ -144,8 +146,8 @@ def test_each_version_of_a_standard(project: Project) -> None:
 
 @pytest.mark.cell
 @pytest.mark.skipif(REAL not in os.environ, reason="needs a checkout of array-api-tests")
-def test_the_real_suite(new_project: MakeProject) -> None:
-    """It runs whole, from a checkout of one's own, and every test has an outcome."""
+def test_array_api_tests_run_completely(new_project: MakeProject) -> None:
+    """From a local checkout; every test has an outcome."""
     root = Path(__file__).resolve().parents[2]
     files = {str(p.relative_to(root)): p.read_text() for p in (root / "suites").rglob("*.toml")}
     project = new_project(files)

@@ -1,4 +1,4 @@
-"""`conformance matrix --topologies`: what there is, and what a plugin says of it."""
+"""`conformance matrix --topologies`: known platforms, and the answers of a plugin."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CASES = {"cases/fam/topic.py": ""}
 
 @pytest.fixture
 def _no_plugin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A cache of its own, in which no other test provides a cell that could be asked."""
+    """Use an empty cache, without a provisioned plugin that could be asked."""
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.mark.usefixtures("_no_plugin")
-def test_every_platform_is_listed(new_project: MakeProject) -> None:
-    """TPUs by topology with their devices, GPUs with their memory; no plugin is there to ask."""
+def test_topologies_json_lists_every_platform(new_project: MakeProject) -> None:
+    """TPUs by topology with their devices, GPUs with their memory."""
     ending = new_project(CASES).run("matrix", "--topologies", "--json", "-")
     listed = {row["platform"]: row for row in ending.json["platforms"]}
     assert len(listed) == len(TPU_GENERATIONS) + len(load_gpus())
@@ -35,8 +35,8 @@ def test_every_platform_is_listed(new_project: MakeProject) -> None:
 
 
 @pytest.mark.usefixtures("_no_plugin")
-def test_people_read_a_line_a_platform(new_project: MakeProject) -> None:
-    """And how to name one, and how to ask a plugin."""
+def test_topologies_text_has_one_line_per_platform(new_project: MakeProject) -> None:
+    """And the syntax to name a platform and to ask a plugin."""
     said = new_project(CASES).run("matrix", "--topologies").out
     assert "tpu:v5e         1x1 (1)  2x2 (4)  2x4 (8)" in said
     assert "cuda:h100       NVIDIA H100 80GB HBM3, 79 GiB" in said
@@ -44,7 +44,7 @@ def test_people_read_a_line_a_platform(new_project: MakeProject) -> None:
 
 
 @pytest.mark.parametrize("cell", ["jax0.10.2-cpu4", ">=0.10"])
-def test_a_cell_that_is_not_one_to_ask_is_refused(new_project: MakeProject, cell: str) -> None:
+def test_topologies_refuses_cells_without_a_plugin(new_project: MakeProject, cell: str) -> None:
     """With an example."""
     ending = new_project(CASES).run("matrix", "--topologies", "--cell", cell)
     assert ending.code == 2
@@ -52,8 +52,8 @@ def test_a_cell_that_is_not_one_to_ask_is_refused(new_project: MakeProject, cell
 
 
 @pytest.mark.cell
-def test_an_older_libtpu_says_what_it_does_not_know(new_project: MakeProject) -> None:
-    """In its own words; what it knows it calls by name."""
+def test_topologies_shows_what_an_older_libtpu_refuses(new_project: MakeProject) -> None:
+    """With the message of libtpu."""
     ending = new_project(CASES).run(
         "matrix", "--topologies", "--cell", "jax0.5.3-tpu:v5e:2x2", "--json"
     )

@@ -1,4 +1,4 @@
-"""`conformance triage` of a run in a copy of a real environment that somebody changed."""
+"""`conformance triage` of a run in a modified copy of a real environment."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def project(project: Project) -> Project:
     return project
 
 
-def changed(project: Project) -> tuple[Path, Path]:
+def make_changed_copy(project: Project) -> tuple[Path, Path]:
     """Return the interpreter of the release, and that of a copy with a wrong constant.
 
     Of all but jax itself the copy has links.
@@ -94,14 +94,14 @@ def changed(project: Project) -> tuple[Path, Path]:
     return python, copy / "bin" / "python"
 
 
-def ran(python: Path, file: Path) -> int:
+def run_file(python: Path, file: Path) -> int:
     """Return the exit status of a file."""
     return subprocess.run([python, file], capture_output=True, check=False).returncode
 
 
-def test_a_changed_environment_is_one_cause_with_all_there_is_to_say(project: Project) -> None:
-    """Bisected to the copy, with the file that was changed, and a file that shows it."""
-    release, copy = changed(project)
+def test_triage_finds_the_changed_file_of_an_environment(project: Project) -> None:
+    """The search ends at the copy, with a reproduction; the evidence is stored and shown."""
+    release, copy = make_changed_copy(project)
     assert project.run("run", "--cell", f"path:{copy}@cpu1").code == 1
     ending = project.run("triage", "--json", "-")
     assert ending.code == 0, ending.err
@@ -112,7 +112,7 @@ def test_a_changed_environment_is_one_cause_with_all_there_is_to_say(project: Pr
     (culprit,) = found["culprits"]
     assert (culprit["package"], culprit["files"]) == ("jax", [FILE])
     run = project.newest.path
-    assert [ran(python, run / found["repro"]) for python in (copy, release)] == [1, 0]
+    assert [run_file(python, run / found["repro"]) for python in (copy, release)] == [1, 0]
     assert json.loads((run / "evidence.json").read_text()) == [found]
 
     # What is known is not searched again, and the pages tell it.
@@ -132,13 +132,13 @@ def test_a_changed_environment_is_one_cause_with_all_there_is_to_say(project: Pr
     assert "are alike" in ending.out
 
 
-def test_three_cases_that_fail_by_one_line_are_one_cause(new_project: MakeProject) -> None:
-    """After triage: in the terminal, for the next night, in issues, in reviews, and on the site."""
+def test_triage_merges_cases_that_fail_in_the_same_line(new_project: MakeProject) -> None:
+    """In the terminal, the next run, issues, reviews and the site."""
     matrix = '[matrix]\naxes = { jax = ["0.6.2"], platform = ["cpu"], devices = [1] }\n'
     project = new_project({"cases/slopes/powers.py": POWERS, "matrix/smoke.toml": matrix})
     assert project.run("run").code == 0
     assert project.run("accept").code == 0
-    _, copy = changed(project)
+    _, copy = make_changed_copy(project)
     night = ("run", "--matrix", "smoke", "--cell", f"path:{copy}@cpu1")
     project.run(*night)
     before = project.run(*night)
@@ -165,12 +165,12 @@ def test_three_cases_that_fail_by_one_line_are_one_cause(new_project: MakeProjec
     assert (len(still["jobs"]), still["nights"]) == (3, 3)
 
 
-def test_what_is_not_looked_into_is_said(project: Project) -> None:
-    """Where nothing is unexpected, where there is no time, and where the environment is gone."""
+def test_triage_reports_causes_that_it_did_not_search(project: Project) -> None:
+    """Because nothing is unexpected, the time is over, or the environment is deleted."""
     ending = project.run("triage")
     assert (ending.code, ending.out) == (0, "nothing is unexpected\n")
 
-    _, copy = changed(project)
+    _, copy = make_changed_copy(project)
     project.run("run", "--cell", f"path:{copy}@cpu1")
     ending = project.run("triage", "--timeout", "0", "--json", "-")
     assert (ending.code, ending.json["evidence"]) == (0, [])
@@ -192,8 +192,8 @@ def test_what_is_not_looked_into_is_said(project: Project) -> None:
     assert "no longer exists" in ending.out
 
 
-def test_a_release_is_searched_from_the_one_before_it(new_project: MakeProject) -> None:
-    """And what differs between the two is not told apart unless it is asked for."""
+def test_triage_searches_from_the_previous_release(new_project: MakeProject) -> None:
+    """With `--no-blame` the differing packages are not separated."""
     factor = '(3 if jax.__version__ == "0.6.2" else 2)'
     wrong = CASES.replace("lambda x: 2 * x", f"lambda x: {factor} * x")
     project = new_project({"cases/slopes/powers.py": wrong})

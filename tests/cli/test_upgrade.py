@@ -1,4 +1,4 @@
-"""`conformance upgrade` of real releases: what it prints, writes and refuses."""
+"""`conformance upgrade` of real releases: output, files and errors."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ pytestmark = pytest.mark.project({"cases/family/topic.py": CASES}, locks=["jax0.
 """A project with cases that change from release to release."""
 
 
-def answer(project: Project, *arguments: str) -> tuple[int, dict[str, Any]]:
-    """Upgrade, and return the exit status and what `--json -` says."""
+def upgrade_json(project: Project, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Upgrade, and return the exit status and the JSON."""
     ending = project.run("upgrade", *ENDS, *arguments, "--json", "-")
     said: dict[str, Any] = ending.json
     return ending.code, said
 
 
-def changes(said: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str, str]]:
+def list_changes(said: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str, str]]:
     """Return kind, artifact and last release before each change, by case and release."""
     return {
         (one["case"].partition("/")[2], one["changed_in"]): (
@@ -94,12 +94,12 @@ def changes(said: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str, str]]
 
 
 @pytest.mark.cell
-def test_what_changes_and_since_when(project: Project) -> None:
-    """Status 1, for something breaks; each change with its release, kind and artifact."""
-    code, said = answer(project)
+def test_upgrade_finds_changes_with_release_kind_and_artifact(project: Project) -> None:
+    """Exit 1, because a case breaks."""
+    code, said = upgrade_json(project)
     assert code == 1
     assert (said["from"], said["to"], said["platforms"]) == (*ENDS, ["cpu8"])
-    assert changes(said) == {
+    assert list_changes(said) == {
         ("breaks", "0.6.1"): ("broken", "ending", "0.6.0"),
         ("goes_wrong", "0.6.2"): ("wrong", "value", "0.6.1"),
         ("communicates", "0.6.1"): ("facts", "collectives", "0.6.0"),
@@ -122,17 +122,17 @@ def test_what_changes_and_since_when(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_thorough_upgrade_finds_what_every_release_shows(project: Project) -> None:
-    """Nothing that an upgrade finds without trying them all is missing or different."""
-    _, usual = answer(project)
-    _, thorough = answer(project, "--thorough")
-    assert changes(usual).items() <= changes(thorough).items()
+def test_upgrade_finds_a_subset_of_a_thorough_upgrade(project: Project) -> None:
+    """Fewer jobs never lead to another result."""
+    _, usual = upgrade_json(project)
+    _, thorough = upgrade_json(project, "--thorough")
+    assert list_changes(usual).items() <= list_changes(thorough).items()
     assert thorough["jobs"]["tried"] == thorough["jobs"]["of"]
 
 
 @pytest.mark.cell
-def test_what_is_read(project: Project) -> None:
-    """A paragraph, then groups with a command; the same as Markdown; and a run as any other."""
+def test_upgrade_prints_summary_and_groups_with_commands(project: Project) -> None:
+    """The same as Markdown; the upgrade is a run as any other."""
     ending = project.run("upgrade", *ENDS, "--markdown", "upgrade.md", "--no-report")
     lines = ending.out.splitlines()
     assert lines[0] == (
@@ -160,8 +160,8 @@ def test_what_is_read(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_what_is_told_later(project: Project) -> None:
-    """The page is made again from the run's directory alone; what is corrupt there is one error."""
+def test_report_recreates_the_upgrade_page(project: Project) -> None:
+    """From the run directory alone; a corrupt upgrade.json is one error."""
     said = project.run("upgrade", *ENDS, "family/goes_wrong", "--json", "-", "--no-report").json
     run = next((project.path / "reports/runs").iterdir())
     assert json.loads((run / "upgrade.json").read_text()) == said
@@ -180,8 +180,8 @@ def test_what_is_told_later(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_what_breaks_nothing(project: Project) -> None:
-    """Status 0, and it says so."""
+def test_upgrade_that_breaks_nothing_exits_0(project: Project) -> None:
+    """The summary says so."""
     ending = project.run("upgrade", *ENDS, "family/the_same", "--no-report")
     assert ending.code == 0
     assert ending.out.startswith(
@@ -190,17 +190,17 @@ def test_what_breaks_nothing(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_what_a_lock_pins_is_an_end(project: Project) -> None:
-    """Of what cases import: the rest is as of the release."""
+def test_lock_file_can_be_an_end_of_an_upgrade(project: Project) -> None:
+    """Its pins replace those of the release."""
     project.write({"old.txt": "jax==0.5.3\njaxlib==0.5.3\nunknown-thing==1.0\n"})
     ending = project.run("upgrade", "old.txt", "0.6.2", "family/breaks", "--json", "-")
     assert ending.json["from"] == "old.txt (jax 0.5.3)"
-    assert changes(ending.json) == {("breaks", "0.6.1"): ("broken", "ending", "0.6.0")}
+    assert list_changes(ending.json) == {("breaks", "0.6.1"): ("broken", "ending", "0.6.0")}
 
 
 @pytest.mark.cell
-def test_an_environment_upgraded_to_its_twin(project: Project) -> None:
-    """Nothing changes, and nothing is said to."""
+def test_upgrade_between_equal_environments_finds_no_change(project: Project) -> None:
+    """All jobs run, none from the cache."""
     python = python_of(planned_cell("0.6.2"))
     twin = project.path / "twin" / "bin" / "python"
     twin.parent.parent.symlink_to(python.parent.parent)
@@ -211,8 +211,8 @@ def test_an_environment_upgraded_to_its_twin(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_real_program_that_comes_to_disagree_with_itself(new_project: MakeProject) -> None:
-    """It is right and cannot be batched on one release: told as that, for it is not its value."""
+def test_upgrade_reports_a_broken_vmap_variant_as_same_as(new_project: MakeProject) -> None:
+    """The program itself stays right, so the change is not one of its value."""
     files = [f"matrix/locks/jax{release}-py311.txt" for release in ("0.8.0", "0.8.1")]
     files += [f"cases/linearize_transpose/{name}.py" for name in ("_helpers", "gauss_newton")]
     project = new_project({name: (ROOT / name).read_text() for name in files})
@@ -239,10 +239,10 @@ def test_a_real_program_that_comes_to_disagree_with_itself(new_project: MakeProj
         (("0.5.3", "0.6.2", "--platform", "abacus"), 2, "abacus"),
     ],
 )
-def test_what_cannot_be_upgraded(
+def test_invalid_arguments_of_upgrade_are_refused_before_any_job(
     project: Project, ends: tuple[str, ...], code: int, said: str
 ) -> None:
-    """One error, before anything is tried."""
+    """One error line each."""
     project.write({"empty.txt": "", "other.txt": "numpy==2.0.2\n"})
     ending = project.run("upgrade", *ends)
     assert (ending.code, said in ending.error) == (code, True), ending

@@ -1,4 +1,4 @@
-"""`conformance upgrade --blame`: which package it is, in real mixtures of two releases."""
+"""`conformance upgrade --blame`: the package to blame, in real mixtures of two releases."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ pytestmark = pytest.mark.project({"cases/family/topic.py": CASES})
 
 
 @pytest.mark.cell
-def test_the_package_of_what_breaks(project: Project) -> None:
-    """Each by a search of its own; what breaks nothing is asked about when that is said."""
+def test_upgrade_blame_names_the_package_of_each_breakage(project: Project) -> None:
+    """Changes that break nothing are searched only with `--blame-all`."""
     ending = project.run("upgrade", *ENDS, "--blame", "--json", "-")
     assert ending.code == 1, ending.err
     changes = {one["case"].partition("/")[2]: one for one in ending.json["transitions"]}
@@ -83,8 +83,8 @@ def test_the_package_of_what_breaks(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_an_interrupt_keeps_what_is_known(project: Project) -> None:
-    """The upgrade is told; what was not searched stays open."""
+def test_interrupted_blame_still_prints_the_upgrade(project: Project) -> None:
+    """The search that was interrupted has a command to continue."""
     note = project.path / "note"
     project.write({"cases/family/slow.py": SLOW.format(note=note)})
     with project.start("upgrade", *ENDS, "family/slow", "--blame", "--json", "up.json") as search:

@@ -1,4 +1,4 @@
-"""Each verdict once from case file to exit status, and what is printed for machines."""
+"""Each verdict from case file to exit status, and the JSON of runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORKS = case("return Observed(1, reference=1)", DECLARED)
         (case("env.unsupported('no such thing here')"), "excluded", 3),
     ],
 )
-def test_a_verdict_and_its_exit_status(
+def test_verdict_and_exit_status_of_a_case(
     new_project: MakeProject, source: str, verdict: str, code: int
 ) -> None:
     """0 nothing unexpected, 1 unexpected, 3 nothing ran."""
@@ -42,7 +42,7 @@ def test_a_verdict_and_its_exit_status(
 
 
 def test_a_deviation_that_ends_is_fixed_and_then_stale(new_project: MakeProject) -> None:
-    """Fixed names the declaration to end; accepted with it still there, it is stale."""
+    """Fixed names the declaration to end; if it remains after accepting, it is stale."""
     project = new_project({TOPIC: WORKS})
     _, records = project.results()
     assert f"end its range <0.7 in {project.path / TOPIC}:" in records["case"].reasons[0]
@@ -52,8 +52,8 @@ def test_a_deviation_that_ends_is_fixed_and_then_stale(new_project: MakeProject)
     assert "is stale" in records["case"].reasons[0]
 
 
-def test_a_flaky_case_is_told_and_not_accepted(new_project: MakeProject) -> None:
-    """Attempts that disagree are no change; resuming does not make it one."""
+def test_flaky_case_is_neither_changed_nor_accepted(new_project: MakeProject) -> None:
+    """Also after resuming the run."""
     project = new_project({TOPIC: case("return 1")})
     project.run("run")
     project.run("accept")
@@ -66,8 +66,8 @@ def test_a_flaky_case_is_told_and_not_accepted(new_project: MakeProject) -> None
     assert (code, records["case"].verdict) == (1, "flaky")
 
 
-def test_json_on_standard_output_is_json_alone(new_project: MakeProject) -> None:
-    """The contract of `--json`; the report for people goes to standard error."""
+def test_run_json_has_the_documented_keys(new_project: MakeProject) -> None:
+    """The text report goes to standard error."""
     project = new_project({TOPIC: GOOD, "cases/fam/big.py": case("return 1", "probe(devices=9)")})
     ending = project.run("run", "--json", "-")
     data = ending.json
@@ -88,8 +88,8 @@ RECORD = (
 )
 
 
-def test_a_record_holds_what_the_contract_says(new_project: MakeProject) -> None:
-    """Every field of a record, in `--json` as in `results.jsonl`."""
+def test_record_json_has_the_documented_fields(new_project: MakeProject) -> None:
+    """Also if the JSON is written to a file."""
     project = new_project({TOPIC: GOOD})
     file = project.path / "out" / "result.json"
     file.parent.mkdir()
@@ -101,17 +101,17 @@ def test_a_record_holds_what_the_contract_says(new_project: MakeProject) -> None
 
 @pytest.mark.usefixtures("missing_interpreter_fails")  # doctor reports it
 @pytest.mark.parametrize("command", ["run", "list", "matrix", "doctor"])
-def test_json_of_every_command_is_json(new_project: MakeProject, command: str) -> None:
+def test_json_option_prints_only_json(new_project: MakeProject, command: str) -> None:
     """Nothing else on standard output."""
     project = new_project({TOPIC: GOOD})
     options = {"run": ["--json", "-"], "matrix": ["smoke", "--json"]}
     assert project.run(command, *options.get(command, ["--json"])).json
 
 
-def test_a_json_file_that_cannot_be_written_is_told_before_the_run(
+def test_unwritable_json_file_is_refused_before_the_run(
     new_project: MakeProject,
 ) -> None:
-    """Not after an hour."""
+    """Not after an hour of jobs."""
     project = new_project({TOPIC: GOOD})
     ending = project.run("run", "--json", "nowhere/result.json")
     assert (ending.code, ending.error) == (
@@ -136,16 +136,16 @@ def test_a_json_file_that_cannot_be_written_is_told_before_the_run(
         (["accept", "--run", "none"], "none: no such run"),
     ],
 )
-def test_wrong_usage_is_exit_2(new_project: MakeProject, arguments: list[str], words: str) -> None:
-    """With what was got and what was expected."""
+def test_wrong_usage_exits_2(new_project: MakeProject, arguments: list[str], words: str) -> None:
+    """With the value and the expectation."""
     ending = new_project({TOPIC: GOOD}).run(*arguments)
     assert ending.code == 2
     assert words in ending.err
     assert "Traceback" not in ending.err
 
 
-def test_a_shard_beyond_the_jobs_has_none(new_project: MakeProject) -> None:
-    """Exit 3."""
+def test_shard_without_jobs_exits_3(new_project: MakeProject) -> None:
+    """A plan of two jobs has no third shard."""
     project = new_project({TOPIC: GOOD})
     ending = project.run("run", "--shard", "3/3")
     assert (ending.code, ending.error) == (3, "shard 3/3 of 2 jobs has none")

@@ -1,4 +1,4 @@
-"""`--with`: cases of a package of the user's, in cells that have it beside their own packages."""
+"""`--with`: cases that need a user's package, in cells with that package in addition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.projects import HEAD
 
-from .packages import packaged
+from .packages import package_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,26 +32,26 @@ MODULE = "def doubled(x):\n    return x * {factor}\n"
 
 pytestmark = pytest.mark.project({
     "cases/family/topic.py": CASE,
-    **packaged({"mine.py": MODULE.format(factor=2)}, "mine"),
+    **package_files({"mine.py": MODULE.format(factor=2)}, "mine"),
 })  # fmt: skip
 """A project with a case of a package that lies beside it."""
 
 
-def counts(project: Project, *arguments: str) -> dict[str, int]:
-    """Run, and return how many jobs have each verdict."""
+def run_and_count(project: Project, *arguments: str) -> dict[str, int]:
+    """Run, and return the number of jobs with each verdict."""
     ending = project.run("run", *arguments, "--json", "-")
     said: dict[str, int] = ending.json["counts"]
     return said
 
 
 @pytest.mark.cell
-def test_a_package_is_beside_the_cells_own(project: Project) -> None:
-    """Without it the case says what it lacks; with it, it runs, as the package is now."""
+def test_with_package_is_available_to_cases(project: Project) -> None:
+    """In its current state; without `--with` the case is excluded."""
     cell = ("--cell", "0.6.2")
     lacking = project.run("run", *cell)
     assert lacking.code == 3
     assert "requires mine, the cell has none" in lacking.err
-    assert counts(project, *cell, "--with", "./mine") == {"new": 1}
+    assert run_and_count(project, *cell, "--with", "./mine") == {"new": 1}
     project.write({"mine/mine.py": MODULE.format(factor=3)})
     ending = project.run("run", *cell, "--with", "./mine", "--json", "-")
     (record,) = ending.json["results"]
@@ -59,16 +59,16 @@ def test_a_package_is_beside_the_cells_own(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_a_release_that_it_does_not_go_with_is_left_out(project: Project) -> None:
-    """With the requirement that forbids it."""
+def test_release_excluded_by_the_package_is_left_out(project: Project) -> None:
+    """The reason quotes the requirement."""
     ending = project.run("run", "--cell", "0.6.0", "--with", "./mine")
     assert ending.code == 3
     assert "does not go with mine: " in ending.err
     assert "jax>=0.6.1" in ending.err
 
 
-def test_what_is_no_package(project: Project, tmp_path: Path) -> None:
-    """One error, before anything is run."""
+def test_invalid_with_argument_is_refused(project: Project, tmp_path: Path) -> None:
+    """One error line, before anything runs."""
     with zipfile.ZipFile(tmp_path / "odd.whl", "w"):
         pass
     for text, said in (("./nothing", "no such file"), (f"{tmp_path}/odd.whl", "not a wheel")):

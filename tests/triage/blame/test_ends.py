@@ -14,7 +14,7 @@ from conformance.cells.requirements import build_requirement
 from conformance.engine.preparation import plan_cell
 from conformance.errors import UsageError
 from conformance.triage.blame.ends import lend_bytecode, provide, unify_pythons
-from tests.cli.packages import packaged
+from tests.cli.packages import package_files
 
 from .environments import end
 
@@ -58,7 +58,7 @@ def test_ends_that_differ_in_more_than_packages_are_an_error(other: dict[str, An
 @pytest.mark.cell
 def test_a_mixture_that_excludes_a_requirement_is_not_created(tmp_path: Path) -> None:
     """The message names the requirement."""
-    for name, text in packaged({"mine.py": ""}).items():
+    for name, text in package_files({"mine.py": ""}).items():
         (tmp_path / name).write_text(text)
     wanted = (build_requirement(str(tmp_path), tmp_path / "cache"),)
     file = LOCKS / "jax0.6.0-py311.txt"
