@@ -186,7 +186,7 @@ def open_trials(
             cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
             # The log may hold records of an edited script or of another lock; these are not known.
             known=select_known_records(prober, directory.read_records(), blobs),
-            tolerance=get_tolerance(target), metric=options.measured, progress=progress,
+            tolerance=get_tolerance(target), metric=options.measured_metric, progress=progress,
         )  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def find_package(
     """
     # Reading the metric validates the options before any look-up. Measured trials run alone,
     # because a second one would slow down the first.
-    width = 1 if options.measured else 2
+    width = 1 if options.measured_metric else 2
     names = options.good, options.bad
     before, after = (_select_cell(context, target, text) for text in names)
     locks: dict[str, Lock] = {}

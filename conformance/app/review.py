@@ -46,6 +46,7 @@ _DECIDED = {
 
 def find_exit_code(review: Review) -> ExitCode:
     """Return the exit status of a review: unexpected as long as something is undecided."""
+    # A case that changed since the run is not judged, so its review is not complete.
     return ExitCode.UNEXPECTED if review.pending or review.changed else ExitCode.OK
 
 
@@ -92,6 +93,7 @@ def _make_group_json(review: Review, group: ReviewGroup) -> dict[str, Any]:
         ],
         "not_declared": proposal.refusal,
         "deviations": list(map(str, proposal.declarations)),
+        # The keys of this JSON are older than the names in the code, and scripts read them.
         "found_out": msgspec.to_builtins(data.triage.get(group.id)),
         "evidence": [line.plain for line in collect_evidence(group, data)],
     }
@@ -99,6 +101,7 @@ def _make_group_json(review: Review, group: ReviewGroup) -> dict[str, Any]:
 
 def _make_outcomes_json(outcomes: Outcomes, *, written: bool) -> dict[str, Any]:
     plans = outcomes.plans
+    # Documents and the contents that they name: both belong into a commit.
     goldens = (file for plan in plans for file in (*plan.documents, *plan.contents))
     return {
         "written": written,
@@ -181,10 +184,10 @@ class ReviewOptions:
         accept: Groups to make golden.
         reject: Groups to reject.
         deviation: Groups to declare as deviations.
-        everything: Whether every group is accepted that can be.
-        terms: Reason of `reject` and `deviation`, and how a deviation is declared.
-        by: Name of the reviewer, None for the one that git knows.
-        dry_run: Whether nothing is written or kept.
+        everything: Whether to accept every group that can be accepted.
+        terms: Reason of `reject` and `deviation`, and the declaration of a deviation.
+        by: Name of the reviewer, None for the author that git is configured with.
+        dry_run: Whether to write no file and save no decision.
         patch: File for the decisions as patches, None for none.
         markdown: File for the review as Markdown, None for none.
     """
@@ -203,25 +206,25 @@ class ReviewOptions:
     markdown: Path | None
 
     @property
-    def decides(self) -> bool:
-        """Whether flags decide on a group."""
+    def has_decisions(self) -> bool:
+        """Whether flags decide on any group."""
         return bool(self.accept or self.reject or self.deviation or self.everything)
 
     @property
-    def scripted(self) -> bool:
-        """Whether flags leave nothing to ask in a terminal."""
+    def is_scripted(self) -> bool:
+        """Whether flags replace the dialog in a terminal."""
         exports = self.patch is not None or self.markdown is not None
-        return self.decides or self.dry_run or exports
+        return self.has_decisions or self.dry_run or exports
 
 
 def parse_range(text: str | None) -> str | None:
-    """Return a range of releases without the name of jax.
+    """Return a range of releases as a PEP 440 specifier, without the name `jax`.
 
     Args:
         text: The range, None for none.
 
     Raises:
-        UsageError: If it is no range.
+        UsageError: If the text is no specifier.
     """
     if text is None:
         return None
@@ -241,27 +244,30 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
         options: The run, the cases and cells, and the reviewer.
 
     Raises:
-        NothingSelectedError: If the run has no record of them.
+        NothingSelectedError: If the run has no record of these cases and cells.
         CorruptRunError: If the run cannot be read.
     """
     select, cells = options.select, options.cell
     directory = context.open_run(options.run)
     request = load_request(directory)
 
-    def wanted(member: JudgedJob) -> bool:
+    def is_selected(member: JudgedJob) -> bool:
         named = not select or any(matches_name(member.job.case, text) for text in select)
         return named and (not cells or member.record.cell in cells)
 
     review = Review(
         directory,
+        # A function: cases are read again after writing, which edits their files.
         lambda: context.select_cases(request.select),
         context.releases,
+        # Likewise, so that a reload judges by the goldens that were just written.
         partial(Session(context=context).make_judge, directory.blobs),
-        wanted=wanted,
+        wanted=is_selected,
         by=options.by or find_author(context.project.root),
         inform=print_note,
     )
-    if (select or cells) and not any(map(wanted, review.data.jobs)):
+    # Nothing pending is a result; a selection without records is a mistake.
+    if (select or cells) and not any(map(is_selected, review.data.jobs)):
         raise NothingSelectedError(
             f"{directory.path} holds no record of {', '.join((*select, *cells))}, expected one"
         )
@@ -271,7 +277,7 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
 def apply_decisions(
     context: ProjectContext, review: Review, options: ReviewOptions
 ) -> tuple[Outcomes | None, bool]:
-    """Take the decisions of flags, and write or export what they come to.
+    """Take the decisions of flags, and write or export their outcomes.
 
     Args:
         context: The project.
@@ -285,21 +291,24 @@ def apply_decisions(
         UsageError: If a decision cannot be taken, or an outcome may not be written.
         InfrastructureError: If the disk refuses.
     """
+    # All decisions are made before the first is taken: an invalid one must not leave others behind.
     for decision in _make_decisions(review, options):
         review.take(decision)
     outcomes = review.plan()
     _export(review, outcomes, options)
     exports = options.patch is not None
-    written = options.decides and not exports and not options.dry_run
+    # An export leaves the tree unchanged, because its patches are applied to a clean one.
+    written = options.has_decisions and not exports and not options.dry_run
     if written:
         outcomes = review.write(partial(check_outcomes, context))
-    elif options.decides and not options.dry_run:
+    elif options.has_decisions and not options.dry_run:
+        # Exported decisions are kept, so that the run does not show their groups as pending.
         review.save()
-    return (outcomes if options.decides or exports else None), written
+    return (outcomes if options.has_decisions or exports else None), written
 
 
 def check_outcomes(context: ProjectContext, outcomes: Outcomes) -> None:
-    """Check that the files of some outcomes may be written.
+    """Check that the files of outcomes may be written.
 
     Args:
         context: The project.
@@ -314,10 +323,10 @@ def check_outcomes(context: ProjectContext, outcomes: Outcomes) -> None:
 
 
 def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
-    """Return the decisions of flags: all of them, or an error if one cannot be taken.
+    """Return the decisions of all flags.
 
     Raises:
-        UsageError: If one cannot be taken, or a group is named twice.
+        UsageError: If a decision is not possible, or a group is named twice.
     """
     named = {
         Choice.ACCEPT: [review.find_group(text) for text in options.accept],
@@ -331,6 +340,8 @@ def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
         named[Choice.ACCEPT] += [
             group
             for group in review.pending
+            # --all with --reject ID accepts the others; groups that cannot be accepted stay
+            # pending.
             if group.id not in given and not review.find_refusal(group, Choice.ACCEPT)
         ]
     return [
@@ -341,11 +352,11 @@ def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
 
 
 def _export(review: Review, outcomes: Outcomes, options: ReviewOptions) -> None:
-    """Write outcomes as patches, and the review as Markdown, if that is asked for."""
+    """Write the outcomes as patches with `--export`, and the review as Markdown with `--body`."""
     if options.patch is not None:
         if not outcomes.sources and not any(plan.documents for plan in outcomes.plans):
             raise UsageError("--export: no decision changes a golden or a case file; decide first")
-        # Before a golden folder exists, only the folder of the cases is in the repository.
+        # The repository is found from a case file: a new golden folder does not exist yet.
         cases = next(m.job.case.file for m in review.data.jobs)
         when = datetime.now(UTC).isoformat(timespec="seconds")
         write_file(
@@ -353,4 +364,5 @@ def _export(review: Review, outcomes: Outcomes, options: ReviewOptions) -> None:
         )
     if options.markdown is not None:
         text = render_markdown(review.directory.id, review.decisions, outcomes, review.data)
+        # A case may print half a surrogate pair, which UTF-8 cannot encode.
         write_file("--body", options.markdown, text.encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""The dialog of a review: keys and answers become decisions. A front end draws it and asks."""
+"""The dialog of a review: keys and answers become decisions; a front end draws and asks."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KEYS: Final = "space page  n/p group  a accept  r reject  d deviation  s skip  u undo  w write  ? q"
 SHORT_KEYS: Final = "spc n p a r d s u w ? q"
+"""The keys, with words and for narrow terminals."""
 QUIT: Final = "q"
 _HELP: Final = (
     ("space", "the next page of the evidence; b the page before"),
@@ -43,7 +44,7 @@ class TermQuestion(NamedTuple):
     """A question about a decision.
 
     Attributes:
-        field: The field of `Terms` that the answer is for.
+        field: The field of `Terms` that takes the answer.
         text: The question.
         default: The answer if the reviewer gives none.
     """
@@ -69,7 +70,7 @@ class ReviewFrontEnd(Protocol):
     """Draws a dialog, and asks for lines of text and single keys."""
 
     def draw(self) -> None:
-        """Draw the dialog: it changed while a key is handled."""
+        """Draw the dialog, which changed while a key is being handled."""
 
     def ask(
         self,
@@ -116,7 +117,7 @@ class ReviewDialog:
         self._check = check
         self._front_end = front_end
         self._index = 0
-        self._before: list[tuple[ReviewGroup, tuple[Decision, ...]]] = []
+        self._undo_stack: list[tuple[ReviewGroup, tuple[Decision, ...]]] = []
         self._evidence: dict[str, list[Text]] = {}
         self._actions: Mapping[str, Callable[[], None]] = {
             "n": lambda: self._go(self._index + 1),
@@ -130,6 +131,7 @@ class ReviewDialog:
             "?": self._show_help,
             QUIT: front_end.quit,
         }
+        # A note on standard error would destroy the screen.
         review.inform = self._inform
         self._find_pending(0)
 
@@ -153,6 +155,8 @@ class ReviewDialog:
         """The decision on the group, and its evidence."""
         group, decision = self.group, self.review.find_decision(self.group)
         if group.id not in self._evidence:
+            # Collected once: evidence reads artifacts and compares IRs, and is drawn after each
+            # key.
             self._evidence[group.id] = collect_evidence(group, self.review.data)
         if decision is None:
             return self._evidence[group.id]
@@ -164,7 +168,7 @@ class ReviewDialog:
         """Handle a key.
 
         Args:
-            key: A character; those that page are the front end's.
+            key: A character; keys that page are handled by the front end.
         """
         self.message = ""
         self._actions.get(key, self._reject_key)()
@@ -190,7 +194,7 @@ class ReviewDialog:
             self.message = f"this is the {'first' if index < 0 else 'last'} group"
 
     def _find_pending(self, start: int) -> bool:
-        """Go to the first pending group from one on, around the end; return whether there is."""
+        """Go to the next pending group from an index on, cyclically; return whether one exists."""
         groups, pending = self.review.groups, set(map(id, self.review.pending))
         order = [*range(start, len(groups)), *range(start)]
         found = next((number for number in order if id(groups[number]) in pending), None)
@@ -208,8 +212,10 @@ class ReviewDialog:
         except UsageError as error:
             self.message = str(error)
             return
+        # Saved after each key: a terminal that hangs up loses no decision.
         self.review.save()
-        self._before.append((group, before))
+        # Only after saving: a decision that was refused has nothing to undo.
+        self._undo_stack.append((group, before))
         self.message = f"{choice}: {group.title}"
         self._skip()
 
@@ -224,12 +230,16 @@ class ReviewDialog:
         questions = [
             one._replace(default=default)
             for one in _PROPOSED
+            # A field in which the cases of the group differ has no common default, and is not
+            # asked.
             if (default := proposal.find_common_value(one.field)) is not None
         ]
         defaults = {one.field: one.default for one in questions}
 
         def answer(answers: Mapping[str, str] | None) -> None:
-            """Keep as proposed what is answered by the default; `-` is for everything."""
+            """Leave out answers that equal the default; `-` removes the restriction."""
+            # A default stays out of the terms: each case then keeps the value that was proposed for
+            # it.
             if answers is not None:
                 answers = {
                     field: "" if text == "-" and field in defaults else text
@@ -247,8 +257,8 @@ class ReviewDialog:
             self._decide(choice, Terms(**answers))
 
     def _undo(self) -> None:
-        if self._before:
-            self.review.restore(*self._before.pop())
+        if self._undo_stack:
+            self.review.restore(*self._undo_stack.pop())
             self.message = "taken back"
         elif self.review.find_decision(self.group) is not None:
             self.review.restore(self.group)
@@ -257,10 +267,12 @@ class ReviewDialog:
             self.message = "nothing to undo"
 
     def _ask_to_write(self) -> None:
+        # A rejection changes no file: it is saved next to the run already.
         if all(one.decision.choice is Choice.REJECT for one in self.review.decisions):
             self.message = "nothing to write: no group is accepted or declared"
             return
         try:
+            # Planned to be shown; `_write` plans again under the lock.
             outcomes = self.review.plan()
             self._check(outcomes)
         except UsageError as error:
@@ -269,7 +281,7 @@ class ReviewDialog:
         texts = list(render_outcomes(outcomes))
 
         def answer(key: str) -> None:
-            """Write it if the reviewer agrees."""
+            """Write the outcomes if the reviewer confirms."""
             self.message = "nothing is written"
             if key in {"y", "Y"}:
                 self._write()
@@ -279,9 +291,11 @@ class ReviewDialog:
 
     def _write(self) -> None:
         self.review.write(self._check)
-        self._before.clear()
+        # Written decisions cannot be undone here, and evidence was about the old goldens.
+        self._undo_stack.clear()
         self._evidence.clear()
         self._index = 0
+        # Without a group there is nothing to draw.
         if not self.review.groups:
             self._front_end.quit()
         self._find_pending(0)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 METRICS: Final = ("time", "memory")
 """Metrics by their names for `--when`."""
 TIMED: Final = ("build", "trace", "lower", "compile", "execute", CALL)
-"""Stages whose time is measured of a case; `call` is one call once all is compiled."""
+"""Stages of a case whose time can be measured; `call` is a warm call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,26 +33,26 @@ class SearchOptions:
     """Options of `conformance bisect`, `blame` and `passes`; defaults where a command has none.
 
     Attributes:
-        good: The good end; empty for none, where a search needs none.
+        good: The good end, empty for none in a search that needs none.
         bad: The bad end.
         axis: The name of the axis.
         jax: The release of jax on another axis.
         values: Values of an option, in order, comma-separated.
         find: `bad` or `fix`.
-        when: The predicate, None for any that tells both ends apart.
-        fact: The fact that makes it bad.
+        when: The predicate, None for any that separates the ends.
+        fact: The fact that makes a point bad.
         stage: The stage whose time counts.
         region: The region of a program whose time counts.
         metric: Pattern of a number that a program prints.
-        platform: Where, empty for the default.
+        platform: Platform of the points, empty for the default.
         settings: Whether XLA flags and options of jax are tried in addition to passes.
         is_command: Whether the target is known to be a command line.
         timeout: Seconds that a script may take.
         wanted: Requirements in addition to the packages of the cells.
-        fresh: Whether the log of an earlier search is forgotten.
-        jobs: Probes at the same time.
+        fresh: Whether the log of an earlier search is ignored.
+        jobs: Trials at the same time, 0 for one per core.
         every: Whether every point is tried.
-        repeat: How often a point must be good to be so.
+        repeat: Number of good trials that a good point needs.
     """
 
     good: str
@@ -79,16 +79,16 @@ class SearchOptions:
     @property
     def predicate(self) -> PredicateOptions:
         """The options that name the predicate; none where a metric is measured."""
-        return PredicateOptions("" if self.measured else self.when or "", self.fact)
+        return PredicateOptions("" if self.measured_metric else self.when or "", self.fact)
 
     @property
     def width(self) -> int:
-        """Trials at the same time: a measured one is alone, for others would slow it down."""
-        return 1 if self.measured else self.jobs or count_usable_cores()
+        """Trials at the same time; measured trials run alone, as others would slow them down."""
+        return 1 if self.measured_metric else self.jobs or count_usable_cores()
 
     @property
-    def measured(self) -> Metric | None:
-        """The metric that is measured, None where one sample is enough.
+    def measured_metric(self) -> Metric | None:
+        """The metric that is measured, None if one sample per point is enough.
 
         Raises:
             UsageError: If the options contradict each other.
@@ -104,9 +104,11 @@ class SearchOptions:
         if named and self.when is not None and (self.metric or self.when != goes):
             raise UsageError(f"{named[0]}: goes with --when {goes}, got --when {self.when}")
         is_measured = self.stage or self.region or self.metric or self.when in METRICS
+        # A measured point is compared by medians of many samples, which --repeat would multiply.
         if is_measured and (self.every or self.repeat > 1):
             option = "--every" if self.every else "--repeat"
             raise UsageError(f"{option}: goes with what one look shows, expected nothing measured")
+        # At most one of these is given, so their order does not matter.
         if self.metric is not None:
             return PRINTED
         if self.region:
@@ -117,7 +119,9 @@ class SearchOptions:
 
     @property
     def words(self) -> str:
-        """Words that name the log of the question."""
+        """The words of the question, which are part of the name of its log."""
+        # Only options that change a result: a log is reused whatever the width, order or
+        # repetition.
         given = (self.when, self.fact, self.stage, self.region, _format_value(self.metric))
         return " ".join(word or "" for word in given)
 

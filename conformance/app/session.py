@@ -49,7 +49,7 @@ class Session:
 
     Attributes:
         context: The project: cases, releases, cells, cache folder.
-        fresh: Whether results of earlier runs do not count.
+        fresh: Whether results of earlier runs are ignored.
         spawn: Whether each job gets a fresh interpreter instead of a fork.
         require_platform: Whether a missing accelerator is a fault of the host.
         results_folder: Folder of the result cache, None for the cache folder of the project.
@@ -65,19 +65,20 @@ class Session:
     def results(self) -> ResultCache:
         """Results of earlier runs."""
         folder = self.results_folder or self.context.cache
+        # `--spawn` asks for fresh interpreters; a cached result came from a fork.
         return ResultCache(folder, fresh=self.fresh or self.spawn)
 
     @cached_property
     def device_lock(self) -> DeviceLock:
-        """Accelerators of this host, which one job uses at a time."""
+        """The lock by which one job at a time uses each accelerator of this host."""
         return DeviceLock(self.context.cache)
 
     def build_requirements(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """Return what cells get in addition to their own packages, as requirements.
+        """Return requirements in addition to the packages of the cells; folders are built.
 
         Args:
-            wanted: Requirements, wheels and folders of packages, which are built as they are now.
-                If it is empty, those of the project's settings count.
+            wanted: Requirements, wheels, and folders of packages, which are built now. If empty,
+                the requirements in the project's settings count.
         """
         texts = tuple(wanted) or self.context.settings.wanted
         return tuple(build_requirement(text, self.context.cache) for text in texts)
@@ -93,7 +94,7 @@ class Session:
             download: Whether uv may download a missing Python.
 
         Returns:
-            As `conformance.engine.preparation.prepare_cells` says.
+            The planned cells, see `conformance.engine.preparation.prepare_cells`.
         """
         context = self.context
         return prepare_cells(
@@ -121,17 +122,19 @@ class Session:
         """
         preparation = self.prepare([cell], wanted)
         for exclusion in preparation.exclusions:
+            # The caller named this cell, so it cannot be left out as in a run.
             raise refuse(f"{cell.id}: {exclusion.reason}")
         (planned,) = preparation.cells
         return planned, preparation.locks
 
     def plan_recorded(self, cells: Iterable[Cell]) -> tuple[PlannedCell, ...]:
-        """Return cells as goldens have them, alike on every host.
+        """Return cells as in goldens, the same on every host.
 
         Args:
             cells: The cells.
         """
         context = self.context
+        # Without interpreters: whether this host has a Python must not change a page of goldens.
         return plan_recorded_cells(
             cells, context.releases, folders=context.matrix_folders, cache=context.cache
         )
@@ -156,19 +159,19 @@ class Session:
         return LocalExecutor(self.make_opener(locks), slots=slots, device_lock=self.device_lock)
 
     def make_judge(self, blobs: BlobStore) -> Judge:
-        """Return a judge of records, against the goldens beside the cases.
+        """Return a judge of records, by the goldens next to the cases.
 
         Args:
-            blobs: Where the artifacts of the records are.
+            blobs: The store with the artifacts of the records.
         """
         return Judge(blobs)
 
     def make_job_runner(self, executor: Executor, blobs: BlobStore) -> JobRunner:
-        """Return a runner of jobs: from the result cache, or executed; judged.
+        """Return a runner that recalls or executes jobs, and judges them.
 
         Args:
             executor: Runs jobs.
-            blobs: Where artifacts go.
+            blobs: The store that receives artifacts.
         """
         return JobRunner(
             executor=executor, cache=self.results, judge=self.make_judge(blobs), blobs=blobs
@@ -180,13 +183,14 @@ class Session:
         """Return a run of a plan, to be executed.
 
         Args:
-            plan: What to run.
-            directory: Where it is written.
+            plan: Jobs to run.
+            directory: Directory of the run.
             locks: Lock of each cell, by cell id.
             slots: Jobs at the same time.
         """
         return Run(
             plan=plan, directory=directory, executor=self.make_executor(locks, slots=slots),
             cache=self.results, judge=self.make_judge(directory.blobs),
+            # Searches run without it: they detect a flaky job by comparing attempts.
             calibration=load_calibration(self.context.cache),
         )  # fmt: skip

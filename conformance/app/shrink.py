@@ -1,4 +1,4 @@
-"""`conformance shrink`: a case or a script becomes smaller while it shows what it shows."""
+"""`conformance shrink`: a case or a script is reduced while it still fails in the same way."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     Report = Callable[[], AbstractContextManager[Callable[[str], None]]]
 
 NEAR: Final = 4
-"""Releases that are tried in turn for one in which the target is right."""
+"""Releases that are tried in turn as the good cell, nearest first."""
 NONE: Final = "none"
-"""The value of `--good` with which no other cell is tried."""
+"""The value of `--good` for no good cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +57,15 @@ class ShrinkOptions:
 
     Attributes:
         bad: Selector of the cell in which the target fails.
-        good: Selector of a cell in which it is right, `none` for no other cell, None to look for
-            one.
+        good: Selector of a cell in which the target is right, `none` for no such cell, None to
+            search for one.
         fact: The fact to keep, empty for none.
         out: File for the smallest target.
-        repro: File that runs on its own, None for none.
+        repro: File for a reproduction without the harness, None for none.
         wanted: Requirements in addition to the packages of the cells.
-        probes: How many candidates may be tried.
-        timeout: How long that may take, in seconds.
-        jobs: How many candidates are tried at the same time.
+        probes: Maximum number of candidates that are tried.
+        timeout: Maximum time of the search, in seconds.
+        jobs: Candidates at the same time.
     """
 
     bad: str
@@ -80,7 +80,7 @@ class ShrinkOptions:
 
     @property
     def limits(self) -> ShrinkLimits:
-        """How much the search may take."""
+        """The limits of the search."""
         return ShrinkLimits(probes=self.probes, seconds=self.timeout, width=self.jobs)
 
 
@@ -101,6 +101,7 @@ class ShrinkResult:
     @property
     def exit_code(self) -> ExitCode:
         """The exit status of the command."""
+        # First: an interrupted search has not confirmed its result either.
         if self.shrunk.interrupted:
             return ExitCode.INTERRUPTED
         return ExitCode.OK if self.shrunk.confirmed else ExitCode.UNEXPECTED
@@ -119,8 +120,8 @@ def shrink(
             each step, in a line.
 
     Raises:
-        UsageError: If there is nothing to keep, an option does not go with the target, or a script
-            reads files of its own.
+        UsageError: If the target does not fail, an option does not apply to it, or a script reads
+            other files.
         InfrastructureError: If a cell cannot be provided.
     """
     with temporary_folder("shrink") as folder:
@@ -136,7 +137,7 @@ def shrink(
 def _find_good_cells(
     context: ProjectContext, cell: Cell, good: str | None, deviations: Iterable[Deviation] = ()
 ) -> tuple[tuple[Cell, ...], bool]:
-    """Return cells in which a target may be right, the likeliest first, and whether it is named.
+    """Return cells in which a target may be right, the likeliest first, and whether one is named.
 
     Args:
         context: The project.
@@ -145,7 +146,7 @@ def _find_good_cells(
         deviations: The declared deviations of the target.
 
     Raises:
-        UsageError: If it names the same cell, or several.
+        UsageError: If `--good` names the same cell, or several.
     """
     if good == NONE:
         return (), False
@@ -158,6 +159,7 @@ def _find_good_cells(
     found = [
         replace(cell, release=release, python=find_python(release, context.releases))
         for release in context.releases.sort_by_distance(cell.release)
+        # A release with a declared deviation is known to fail as well.
         if not any(d.covers(release, cell.platform, {"jax": release}) for d in declared)
     ]
     return tuple(found[:NEAR]), False
@@ -181,6 +183,8 @@ def _shrink_case(
         planned, locks = session.prepare_cell(cell)
         if reason := find_exclusion_reason(case, planned):
             raise UsageError(f"{case.id} on {cell.id}: {reason}")
+        # A worker per cell for all candidates: starting one takes seconds, a forked candidate does
+        # not.
         return CellWorker(planned, session.make_opener(locks), session.device_lock)
 
     with report() as progress:
@@ -191,16 +195,17 @@ def _shrink_case(
         ).run()  # fmt: skip
     if options.repro is not None:
         file = folder / "file" / case.family / f"{case.topic}.py"
+        # In a folder of the family, by which discovery finds the name of the case.
         file.parent.mkdir(parents=True)
         file.write_text(shrunk.text, encoding="utf-8")
-        (left,) = discover([file])
+        (smallest,) = discover([file])
         planned, locks = session.prepare_cell(cell)
-        plan = make_plan([left], [planned])
+        plan = make_plan([smallest], [planned])
         executor = session.make_executor(locks)
-        # The shrunk case is no case of the project: its results do not go to the user's cache.
+        # The result is no case of the project, so its results stay out of the user's cache.
         cache = replace(session, results_folder=folder / "cache").results
         with run_plan(plan, executor, cache, session.make_judge) as jobs:
-            source = extract_source(file, left.name, _read_text)
+            source = extract_source(file, smallest.name, _read_text)
             content = write_reproduction(jobs[0].job, source, jobs[0].seen, options.repro.name).text
         write_file("--repro", options.repro, content.encode())
     return shrunk
@@ -216,6 +221,7 @@ def _shrink_script(
     if options.fact:
         raise UsageError(f"--fact {options.fact}: goes with a case, got a script")
     cell, good = context.find_cell(select_one_cpu(options.bad)), options.good
+    # `none` is no selector, to which a platform could be added.
     good = good if good is None or good == NONE else select_one_cpu(good)
     others, named = _find_good_cells(context, cell, good)
     locks: dict[str, Lock] = {}
@@ -228,9 +234,11 @@ def _shrink_script(
             target=script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
             timeout=TIMEOUT, wanted=find_requirements(script, given, [locks[planned.cell.id]]),
         )  # fmt: skip
+        # The result is a single file, which cannot contain the others.
         refuse_other_files(runner.run(planned), blobs, script)
         shrunk = ScriptShrinker(
             runner=runner, cell=planned, is_good_named=named, folder=folder, limits=options.limits,
+            # A generator: later cells are resolved only if the earlier ones do not serve.
             others=(_plan_cell(session, other, locks) for other in others), progress=progress,
         ).run()  # fmt: skip
     if options.repro is not None:
@@ -246,5 +254,6 @@ def _plan_cell(session: Session, cell: Cell, locks: dict[str, Lock]) -> PlannedC
     if cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
     planned, found = session.prepare_cell(cell, refuse=NothingSelectedError)
+    # The runner holds the dictionary, and finds the locks of the other cells in it.
     locks |= found
     return planned

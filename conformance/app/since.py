@@ -1,4 +1,4 @@
-"""The comparison of a run with an earlier one: finding that run, the changes, the exit status."""
+"""The comparison of a run with an earlier run: its choice, the changes, the exit status."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NONE: Final = "none"
 WHOLE: Final = "1/1"
+"""The shard of a run that is not split."""
 HISTORY: Final = "conformance.app.history"
 """Imported only with `--store`: its database takes long to import."""
 _SAME: Final = ("select", "cell", "wanted")
-"""What two runs of a matrix must have been asked for alike, to be compared."""
+"""Fields of the request that must be equal in two runs of a matrix to compare them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +51,25 @@ class SinceOptions:
     context: ProjectContext
 
     def check(self) -> None:
-        """Refuse a run that does not exist, before hours have passed.
+        """Refuse a run that does not exist, before the new run takes its hours.
 
         Raises:
             UsageError: If `--since` names such a run.
         """
-        if self.since is not None and self.since != NONE and self.named is None and not self.store:
+        # A store may have the run after its directory is gone; it is not opened before the run.
+        if (
+            self.since is not None
+            and self.since != NONE
+            and self.named_run is None
+            and not self.store
+        ):
             raise UsageError(
                 f"--since {self.since}: no such run, expected its directory, the id of one in "
                 f"{self.context.run_folder}, or {NONE}"
             )
 
     @property
-    def named(self) -> RunDirectory | None:
+    def named_run(self) -> RunDirectory | None:
         """The run that `--since` names by its directory or id, None if it does not exist."""
         return None if self.since is None else self.context.find_run(self.since)
 
@@ -114,25 +121,25 @@ def conclude_run(
         options: The run to compare with.
     """
     policy = FailOn(info.request.get("fail_on", FailOn.UNEXPECTED))
-    before = _find_before(directory, info, options)
+    earlier = _find_earlier_night(directory, info, options)
     since = None
-    if before.night is not None:
-        # Of the same causes, the last night's triage holds: what was one cause then is one now.
-        after = make_night(directory.id, info, records, evidence=before.evidence)
-        since = compare_nights(before.night, after)
+    if earlier.night is not None:
+        # Causes that triage merged in the last night are merged in this one as well.
+        after = make_night(directory.id, info, records, evidence=earlier.evidence)
+        since = compare_nights(earlier.night, after)
         directory.write_since(since)
-    decision = decide_exit(policy, records, since, before.known, before.evidence)
-    return Conclusion(since, decision, before.missing)
+    decision = decide_exit(policy, records, since, earlier.known, earlier.evidence)
+    return Conclusion(since, decision, earlier.missing)
 
 
-class _Before(NamedTuple):
+class _EarlierNight(NamedTuple):
     """The night before a run.
 
     Attributes:
         night: The night, None if there is none.
-        known: Jobs that an issue is linked to, None where no store was named.
-        evidence: What triage found out about the night's root causes.
-        missing: Why there is no night, empty if there is or nobody asked for it.
+        known: Jobs that an issue is linked to, None without a store.
+        evidence: Results of triage for the root causes of the night, by cause id.
+        missing: Reason why there is no night, empty if there is one or none was requested.
     """
 
     night: Night | None = None
@@ -141,26 +148,31 @@ class _Before(NamedTuple):
     missing: str = ""
 
 
-def _find_before(directory: RunDirectory, info: RunInfo, options: SinceOptions) -> _Before:
+def _find_earlier_night(
+    directory: RunDirectory, info: RunInfo, options: SinceOptions
+) -> _EarlierNight:
+    # A shard is compared when it is merged: alone, most jobs of the last night would look removed.
     whole = info.request.get("shard", WHOLE) == WHOLE
     wanted = options.since != NONE and (whole or options.since is not None)
     problems: list[str] = []
     night, known, evidence = None, None, NO_EVIDENCE
     if wanted:
-        found = _try(lambda: _load_from_directory(directory, info, options), problems)
+        found = _read_or_note(lambda: _load_from_directory(directory, info, options), problems)
         night, evidence = found or (None, NO_EVIDENCE)
     if options.store:
-        stored = _try(lambda: _load_from_store(directory, info, options), problems)
+        stored = _read_or_note(lambda: _load_from_store(directory, info, options), problems)
         older, known = stored or (None, frozenset())
+        # The directory wins: it has the artifacts, a store only the states of jobs.
         night = night or (older if wanted else None)
     missing = ""
+    # Without a matrix no comparison is expected, so nothing is reported as missing.
     if wanted and night is None and (info.matrix or options.since is not None or options.store):
         missing = "; ".join(problems) or _describe_missing(info)
-    return _Before(night, known, evidence, missing)
+    return _EarlierNight(night, known, evidence, missing)
 
 
 def _describe_missing(info: RunInfo) -> str:
-    """Return that no run can be compared with one, and what such a run must be like."""
+    """Return the message that no run can be compared with, and the properties it would need."""
     if not info.matrix:
         return "cells were named, and only runs of a matrix are compared; name a run with --since"
     return (
@@ -169,11 +181,12 @@ def _describe_missing(info: RunInfo) -> str:
     )
 
 
-def _try(read: Callable[[], T], problems: list[str]) -> T | None:
-    """Return what is read, None with a note if it cannot be."""
+def _read_or_note(read: Callable[[], T], problems: list[str]) -> T | None:
+    """Return the result of a reader; None with a note if it raises."""
     try:
         return read()
     except ConformanceError as error:
+        # A damaged night must not cost the results of this run, which took hours.
         print_note(f"not compared: {error}")
         problems.append(str(error))
         return None
@@ -182,12 +195,12 @@ def _try(read: Callable[[], T], problems: list[str]) -> T | None:
 def _load_from_directory(
     directory: RunDirectory, info: RunInfo, options: SinceOptions
 ) -> tuple[Night, Mapping[str, Evidence]] | None:
-    found = options.named
+    found = options.named_run
     if options.since is None:
         found = find_last_run(options.context.run_folder, directory, info)
     if found is None:
         return None
-    # Without them, root causes are as old as that run, and those of one culprit are several.
+    # Both are optional: without them root causes are as old as that run, and are not merged.
     since = _read_unless_corrupt(found.read_since)
     evidence = _read_unless_corrupt(lambda: read_evidence(found)) or NO_EVIDENCE
     return make_night(found.id, found.read_run(), found.read_records(), since, evidence), evidence
@@ -219,8 +232,10 @@ class _Request(msgspec.Struct):
     shard: str = WHOLE
 
 
-class _Info(msgspec.Struct):
-    """What is read of a run to see whether it is of the same matrix."""
+class _RunSummary(msgspec.Struct):
+    """The fields of `run.json` that decide whether a run is of the same matrix."""
+
+    # A subset of `RunInfo`: the cells and cases of every earlier run need not be decoded.
 
     finished: str = ""
     root: str = ""
@@ -229,23 +244,24 @@ class _Info(msgspec.Struct):
 
 
 def find_last_run(folder: Path, own: RunDirectory, info: RunInfo) -> RunDirectory | None:
-    """Return the last finished run that was asked for the same as another one.
+    """Return the last finished run with the same request as another run.
 
     Args:
-        folder: Where runs are.
-        own: The other one; if it is there too, those before it are meant.
-        info: What is known of it.
+        folder: Folder of runs.
+        own: The other run; if it is in the folder, only earlier runs count.
+        info: Description of the other run.
     """
     wanted = _make_key(info.matrix, {n: info.request.get(n, ()) for n in _SAME}, info.root)
     for directory in _list_earlier_runs(folder, own):
         try:
-            said = directory.read_run_as(_Info)
+            summary = directory.read_run_as(_RunSummary)
         except CorruptRunError:
             continue
-        request = {name: getattr(said.request, name) for name in _SAME}
-        if not said.finished or said.request.shard != WHOLE:
+        request = {name: getattr(summary.request, name) for name in _SAME}
+        # A shard or an interrupted run lacks jobs, which would look removed.
+        if not summary.finished or summary.request.shard != WHOLE:
             continue
-        if said.matrix and _make_key(said.matrix, request, said.root) == wanted:
+        if summary.matrix and _make_key(summary.matrix, request, summary.root) == wanted:
             return directory
     return None
 
@@ -254,12 +270,14 @@ def _list_earlier_runs(folder: Path, own: RunDirectory) -> Iterator[RunDirectory
     """Yield the other runs of a folder, the newest first: their names sort by time."""
     here = own.path.resolve()
     for path in sorted((file.parent for file in folder.glob(f"*/{RUN}")), reverse=True):
+        # A run in another folder, e.g. a merged one, has no place in the order of names.
         is_later = here.parent == folder.resolve() and path.name >= here.name
         if not is_later and path.resolve() != here:
             yield RunDirectory(path)
 
 
 def _make_key(matrix: str, request: dict[str, Any], root: str) -> list[tuple[str, ...]]:
-    """Return what a run was asked for, paths as seen from the folder of its project."""
+    """Return the request of a run, with paths relative to the folder of its project."""
+    # Two checkouts of one project, e.g. on two runners, have different absolute paths.
     named = [(matrix,), *(tuple(request[name]) for name in _SAME)]
     return [tuple(text.replace(f"{root}/", "") for text in texts) for texts in named]

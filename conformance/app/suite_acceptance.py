@@ -41,7 +41,7 @@ class SuiteAcceptance:
         before: The known failures as they were.
         after: The known failures with the runs.
         refused: Parts of the runs that were not accepted, a sentence each.
-        difference: Lines of the change to the file, empty if it was written.
+        difference: Unified diff of the file in a dry run, empty if the file was written.
     """
 
     before: Deviations
@@ -53,6 +53,7 @@ class SuiteAcceptance:
     def counts(self) -> dict[str, int]:
         """The numbers of tests that were added, changed and ended, and of those known to fail."""
         old, new = self.before.group_by_test(), self.after.group_by_test()
+        # Counted by test: one test may have several deviations, for ranges of releases.
         both = old.keys() & new.keys()
         return {
             "added": len(new.keys() - old.keys()),
@@ -99,7 +100,9 @@ def find_newest_suite_run(context: ProjectContext, name: str) -> RunDirectory:
         except CorruptRunError:
             continue
         suite = info.suite
+        # Tests that were not selected would look as if they had been removed.
         whole = suite is not None and suite.name == name and suite.complete
+        # A run without an exit status was interrupted.
         if whole and info.exit is not None:
             return directory
     raise NothingSelectedError(
@@ -125,18 +128,21 @@ def accept_suite_runs(
     """
     name, pinned = suite.name, suite.definition.revision
     found = [extract_evidence(load_run(one), name, pinned) for one in runs]
-    # What is only shown changes nothing, and waits for nobody.
+    # A dry run writes nothing, so it takes no lock and waits for no other process.
     with nullcontext() if dry_run else lock_folders({suite.folder}, print_note):
         known = load_known(suite.folder)
-        evidence = [one for shown in found for one in shown.evidence]
+        evidence = [one for run in found for one in run.evidence]
         after = update_deviations(known, evidence, _find_common_source(known, found, name))
         file = suite.folder / FILE
         difference: list[str] = []
         if dry_run:
             difference = _compare_text(file, render_deviations(after))
+        # Compared in the order of the file, so that an unchanged list is not rewritten or refused
+        # in CI.
         elif after != replace(known, entries=sort_entries(known.entries)):
             _write_known(context, file, after)
-    refused = [sentence for shown in found for sentence in shown.refused]
+    # Flaky tests and incomplete cells are skipped, and reported after the rest is accepted.
+    refused = [sentence for run in found for sentence in run.refused]
     return SuiteAcceptance(before=known, after=after, refused=refused, difference=difference)
 
 
@@ -144,6 +150,7 @@ def _write_known(context: ProjectContext, file: Path, known: Deviations) -> None
     if not context.project.writable:
         raise UsageError(f"{file}: data of an installed package; accept in a checkout")
     refuse_in_ci()
+    # Durable: reasons are written by people, and cannot be computed again.
     write_atomically(file, render_deviations(known).encode(), durable=True)
 
 
@@ -157,23 +164,25 @@ def _compare_text(file: Path, new: str) -> list[str]:
 def _find_common_source(
     known: Deviations, found: Sequence[RunEvidence], name: str
 ) -> DeviationOrigin:
-    """Return the settings that all runs, and the known failures, were made with.
+    """Return the settings that all runs and the known failures share.
 
     Raises:
         UsageError: If they differ: with other examples, other failures come to light.
     """
     first, before = found[0].generated, known.generated
     settings = _describe_settings(first)
-    for shown in found:
-        if (other := _describe_settings(shown.generated)) != settings:
+    for run in found:
+        if (other := _describe_settings(run.generated)) != settings:
             raise UsageError(
                 f"the runs differ: {settings}, and {other}; expected runs with the same examples"
             )
+    # A new list of known failures has no settings yet.
     if before.releases and (recorded := _describe_settings(before)) != settings:
         raise UsageError(
             f"the run is of {settings}, the deviations of {name} are of {recorded}; "
             "expected the same: with other examples, other failures come to light"
         )
+    # A run of a checkout of the user has no revision; that of the list then stays.
     return msgspec.structs.replace(first, revision=first.revision or before.revision)
 
 

@@ -53,7 +53,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
 
 
 class StaleHistoryError(ConformanceError):
-    """A stored page differs from what its data give."""
+    """A stored page differs from its data."""
 
     exit_code = 1
 
@@ -63,7 +63,7 @@ class HistoryUpdate:
     """A history before and after an update.
 
     Attributes:
-        before: The history as it was, None if there was none.
+        before: The earlier history, None if there was none.
         after: The history with the runs.
         files: The data and the page, by path.
     """
@@ -81,20 +81,20 @@ class HistoryUpdate:
             "releases": releases,
             "new": [release for release in releases if release not in known],
             "files": list(map(str, self.files)),
-            "ungrouped": self.ungrouped,
+            "ungrouped": self.ungrouped_tests,
         }
 
     @property
     def summary(self) -> str:
         """The releases and the files, in a line."""
         data = self.data
-        # Of a new history every release is new.
+        # In a new history every release is new, which is no news.
         new = f", {', '.join(data['new'])} new" if data["new"] and self.before else ""
         count = plural(len(data["releases"]), "release")
         return f"{count}{new}; written: {', '.join(data['files'])}"
 
     @property
-    def ungrouped(self) -> list[str]:
+    def ungrouped_tests(self) -> list[str]:
         """Names of the tests that belong to no group."""
         return sorted(name for name, one in self.after.tests.items() if one.group == OTHER)
 
@@ -114,17 +114,18 @@ def update_history(
         suite: The suite.
         runs: Run directories, and folders of them.
         file: File of the data, None for that of the project.
-        check: Whether to write nothing, and only compare the page with the data.
+        check: Whether to write nothing, and only compare the files with the data.
 
     Raises:
         UsageError: If the data cannot be read, or a run does not go with them.
-        StaleHistoryError: If they are compared, and a file is not what would be written.
+        StaleHistoryError: If a file is compared, and differs.
     """
     file = file or find_history_file(context, suite.definition.title)
     if check and runs:
         raise UsageError("--check compares the present pages: give it no run")
     if file.suffix != ".json":
         raise UsageError(f"--file: expected a name that ends in .json, got {file}")
+    # Locked from reading the data to writing them, so that two updates do not lose releases.
     with nullcontext() if check else lock_folders({file.parent}, print_note):
         update = _make_update(context, suite, file, runs)
         if check:
@@ -185,7 +186,7 @@ def _make_update(
         raise UsageError(f"{file}: there are no data, and no run is named to make them from")
     after = replace(after, own_cases=_collect_own_cases(context, suite, after))
     data = encode_history(after)
-    # Of the data as they are read back: the order in which runs told of tests does not count.
+    # Rendered from the encoded data, where the order of the runs has no influence.
     page = render_conformance(decode_history(data, str(file))).encode()
     files = {file: data, file.with_suffix(".md"): page}
     return HistoryUpdate(before=before, after=after, files=files)
@@ -198,6 +199,8 @@ def _add_runs(
     group = load_grouping(suite.folder)
     for run, named in _load_complete_runs(paths, suite.name):
         settings = get_suite(run).settings
+        # Runs are judged by the current known failures, so that accepting failures needs no new
+        # run.
         deviations = load_known_failures(
             suite.folder, examples=settings.get("max_examples"), seed=settings.get("seed"),
             standard=settings.get("standard", CLAIMED),
@@ -214,19 +217,21 @@ def _add_runs(
     if known is None:
         return None
     tests = {
-        name: replace(one, group=group(name) or one.group) for name, one in known.tests.items()
+        # Grouped again: the groups may have changed since a release was added.
+        name: replace(one, group=group(name) or one.group)
+        for name, one in known.tests.items()
     }
     return replace(known, tests=tests)
 
 
 def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedRun, bool]]:
-    """Return the runs of a suite, the oldest first, and of each whether it is named itself.
+    """Return the runs of a suite, the oldest first, each with whether its own path was given.
 
-    A folder holds runs of all kinds: of its runs those that are of another suite are passed over,
-    and those that are incomplete, or do not match the stored data, are reported.
+    Other runs are found in a folder: runs of other suites are skipped there, and incomplete ones
+    are reported.
 
     Raises:
-        UsageError: If a run that is named itself is of another suite, or not complete.
+        UsageError: If a run whose path was given is of another suite, or incomplete.
     """
     loaded = []
     for path in paths:
@@ -247,14 +252,16 @@ def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedR
                 print_note(f"{run.id}: is passed over: {wrong}")
             else:
                 loaded.append((run, named))
+    # By start: the results of a later run replace those of an earlier one.
     return sorted(loaded, key=lambda one: (one[0].info.started, one[0].id))
 
 
 def _collect_own_cases(
     context: ProjectContext, suite: NamedSuite, history: SuiteHistory
 ) -> dict[str, TrackedTest]:
-    """Return what goldens and deviations say of our own cases, in the releases of a history."""
+    """Return the results of the project's own cases in the releases of a history, by case."""
     groups = load_groups(suite.folder)
+    # Most suites name no cases that cover what they do not test.
     if groups is None or not groups.beside:
         return {}
     releases = {held.release for held in history.releases}
@@ -262,6 +269,7 @@ def _collect_own_cases(
     plan = make_plan(
         context.select_cases(groups.beside), Session(context=context).plan_recorded(cells)
     )
+    # From goldens instead of runs, so that the page needs no run of the project's cases.
     found: dict[str, dict[str, SuiteResult]] = {}
     for job, _ in find_recorded_outcomes(plan):
         found.setdefault(job.case.id, {})[job.planned.release] = _make_recorded_result(job)
@@ -273,9 +281,10 @@ def _collect_own_cases(
 
 
 def _make_recorded_result(job: Job) -> SuiteResult:
-    """Return what is recorded of a case, whose deviations say whether it conforms."""
+    """Return the recorded result of a case: known to fail if a deviation covers it, else passed."""
     planned = job.planned
     covered = select_deviations(job.case, planned.release, planned.cell.platform, planned.versions)
+    # A golden is only accepted if the case conforms or its deviation is declared.
     if not covered:
         return SuiteResult(outcome=SuiteOutcome.PASSED)
     return SuiteResult(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.app.suite_target import InSuite
+    from conformance.app.suite_target import SuiteOptions
     from conformance.engine.plan import Plan
     from conformance.engine.preparation import Preparation
     from conformance.engine.run_directory import RunDirectory
@@ -56,9 +56,9 @@ class SuiteRunOptions:
         cell: Cell selectors.
         wanted: Packages that cells get in addition to their own.
         suite: Options of the suite.
-        timeout: Seconds that one test may take, None for the suite's own limit.
+        timeout: Seconds that one test may take, None for the timeout of the suite.
         jobs: Sessions of pytest at the same time.
-        fresh: Whether results of earlier runs do not count.
+        fresh: Whether results of earlier runs are ignored.
         repeat: Attempts of each test; None for one, repeated only if its result is unexpected.
         repeat_seed: Seed of the orders in which repeated tests run.
     """
@@ -67,7 +67,7 @@ class SuiteRunOptions:
     matrix: str | None
     cell: tuple[str, ...]
     wanted: tuple[str, ...]
-    suite: InSuite
+    suite: SuiteOptions
     timeout: float | None
     jobs: int
     fresh: bool
@@ -79,6 +79,7 @@ class SuiteRunOptions:
         """The advice after an interrupt, as a sentence."""
         if self.repeat is None:
             return "the same command goes on where it was"
+        # Repeated attempts are never recalled from the cache, which would make them equal.
         return "attempts are counted from the beginning the next time"
 
     def describe(self, suite: Suite) -> RunSuite:
@@ -99,7 +100,7 @@ class SuiteRun:
         options: The options.
         suite: The suite.
         preparation: Its cells, with their locks.
-        exclusions: Cells that are left out.
+        exclusions: Excluded cells, with their reasons.
         directory: The run directory.
     """
 
@@ -129,6 +130,7 @@ class SuiteRun:
             plan, request={}, matrix=options.matrix or ("" if options.cell else DEFAULT_MATRIX),
             root=self.suite.root, suite=options.describe(self.suite),
         )  # fmt: skip
+        # Before the first test, so that a report of a killed run knows its tests and cells.
         self.directory.write_run(info)
         return CollectedRun(origin=self, plan=plan, executor=executor, info=info)
 
@@ -158,7 +160,7 @@ class CollectedRun:
         """Run every test, and return the record of each.
 
         Args:
-            progress: Called with the record of each attempt.
+            progress: Called with the record of each attempt, also of repeated ones.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -187,12 +189,15 @@ class CollectedRun:
             InfrastructureError: If the disk refuses.
         """
         directory = self.origin.directory
+        # A suite is not compared with an earlier run: its known failures are the expectation.
         code, reason = decide_exit(FailOn.UNEXPECTED, records)
         info = replace(finish_run(self.info, code, self.executor.identities), exit_reason=reason)
         directory.write_run(info)
         return Report((LoadedRun.of(directory, info, records),)), code
 
-    def lines(self, report: Report, records: Sequence[Record], *, every: bool) -> Iterator[str]:
+    def render_lines(
+        self, report: Report, records: Sequence[Record], *, every: bool
+    ) -> Iterator[str]:
         """Yield the results in lines.
 
         Args:
@@ -239,6 +244,7 @@ def prepare_suite_run(context: ProjectContext, options: SuiteRunOptions) -> Suit
     preparation = prepare_suite(
         context, cells, resolve_suite_requirements(context, options.wanted, suite)
     )
+    # The run directory is made last: a request without cells leaves none behind.
     exclusions = (*left_out, *preparation.exclusions)
     if not preparation.cells:
         reasons = "; ".join(f"{one.cell}: {one.reason}" for one in exclusions)

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.suites.suite import Examples, Suite
 
-OF_PROCESSES: Final = frozenset({"facts", "output", "memory"})
-"""What `--when` says that is asked of a whole process, not of one test."""
+PROCESS_PREDICATES: Final = frozenset({"facts", "output", "memory"})
+"""Predicates of `--when` about a whole process, not about one test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InSuite:
-    """What is asked of a suite, beside its tests.
+class SuiteOptions:
+    """Options of a suite, for commands that accept one.
 
     Attributes:
-        path: A checkout of the user's own of a named suite.
-        examples: How Hypothesis looks for examples.
-        standard: The version of its standard that a named suite holds releases against.
+        path: The user's own checkout of a named suite, None for the checkout in the cache.
+        examples: Options of Hypothesis.
+        standard: The version of its standard by which a named suite tests releases.
     """
 
     path: Path | None
@@ -50,13 +50,13 @@ class InSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteTest:
-    """A test of a suite.
+    """A test of a suite as a target.
 
     Attributes:
-        text: What names it.
+        text: The node id that names the test.
         context: The project.
-        suite: The suite, as far as it is asked for: this test.
-        wanted: What cells have beside their own packages, as requirements.
+        suite: The suite, narrowed to this test.
+        wanted: Requirements in addition to the packages of the cells.
     """
 
     text: str
@@ -65,28 +65,29 @@ class SuiteTest:
     wanted: tuple[str, ...]
 
     def prepare(self, cells: Iterable[Cell]) -> Preparation:
-        """Return what can be planned of some cells, each with pytest."""
+        """Look up the locks and interpreters of cells, each with pytest."""
         return prepare_suite(self.context, cells, self.wanted)
 
     def collect(
         self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock], *, slots: int
     ) -> tuple[Case, Executor]:
-        """Return the test, and what runs it.
+        """Return the test and its executor.
 
         Args:
-            ends: Where it is looked for.
+            ends: Cells in which the test is collected.
             locks: Lock of each cell, by cell id; may grow.
             slots: Sessions at the same time.
 
         Raises:
-            UsageError: If it is more than one test, or cannot be collected.
-            NothingSelectedError: If it is none.
+            UsageError: If the node id is more than one test, or cannot be collected.
+            NothingSelectedError: If it is no test.
             InfrastructureError: If no cell can be provided.
         """
         inside = SuiteInCells(self.suite, self.context, locks, slots=slots)
         cases, executor = inside.collect(ends)
         if len(cases) == 1:
             return cases[0], executor
+        # The collection started workers, which would outlive the error.
         executor.close()
         raise UsageError(
             f"{self.text}: {plural(len(cases), 'test')}, "
@@ -96,39 +97,45 @@ class SuiteTest:
 
 
 def is_test_name(text: str, when: str | None = None, fact: str = "") -> bool:
-    """Say whether a target is a test of a suite.
+    """Return whether a target is a test of a suite.
 
     Args:
         text: The target: a node id below a file, or below the name of a suite.
-        when: What makes a point bad.
-        fact: A fact that does.
+        when: The predicate of `--when`.
+        fact: The fact of `--fact`.
     """
     head, sign, _ = text.partition(NODE)
+    # A command line may contain `::`, but then has a space; a path with spaces is a file.
     is_node = bool(sign) and (len(head.split()) == 1 or Path(head).is_file())
-    of_process = bool(fact) or when in OF_PROCESSES
-    # What a process prints, holds and compiles is known of a file's test that runs in one alone.
+    of_process = bool(fact) or when in PROCESS_PREDICATES
+    # Output, memory and compilations belong to a process: such a test runs as a program.
     return is_node and not (of_process and head.endswith(".py"))
 
 
 def make_suite_test(
-    context: ProjectContext, text: str, asked: InSuite, *, timeout: float, wanted: Sequence[str]
+    context: ProjectContext,
+    text: str,
+    options: SuiteOptions,
+    *,
+    timeout: float,
+    wanted: Sequence[str],
 ) -> SuiteTest:
     """Return the test of a suite that a text names.
 
     Args:
         context: The project.
-        text: Its node id: below a file, or below the name of a suite.
-        asked: What is asked of the suite.
-        timeout: Seconds that it may take.
-        wanted: What cells are to have beside their own packages.
+        text: Node id of the test: below a file, or below the name of a suite.
+        options: Options of the suite.
+        timeout: Seconds that the test may take.
+        wanted: Requirements in addition to the packages of the cells.
 
     Raises:
         UsageError: If there is no such file or suite.
         InfrastructureError: If a named suite cannot be fetched.
     """
     suite = make_suite(
-        [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=asked.examples,
-        standard=asked.standard, home=SuiteHome(context=context, path=asked.path),
+        [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=options.examples,
+        standard=options.standard, home=SuiteHome(context=context, path=options.path),
     )  # fmt: skip
     needs = resolve_suite_requirements(context, wanted, suite)
     return SuiteTest(text=text, context=context, suite=suite, wanted=needs)

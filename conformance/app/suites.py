@@ -1,4 +1,4 @@
-"""A pytest suite in cells: its locks, its tests, what runs them, and its files while it is used."""
+"""A pytest suite in cells: its locks, tests and executor, and the watch on its files."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watch_files(suite: Suite, context: ProjectContext) -> Iterator[None]:
-    """Keep a suite's files while it is used, and tell what its tests leave among them.
+    """Hold a suite's checkout while it is used, and report the changes that its tests leave.
 
-    Those in the cache are then made what they were; a user's own are left as they are.
+    A checkout in the cache is then restored; the user's own files are left unchanged.
 
     Args:
         suite: The suite.
@@ -58,14 +58,16 @@ def watch_files(suite: Suite, context: ProjectContext) -> Iterator[None]:
     """
     checkouts = Checkouts(context.cache, print_note)
     held = nullcontext() if suite.checkout is None else checkouts.hold(suite.checkout)
+    # Before pytest starts: even a collection may write files.
     before = suite.scan_files()
     try:
         with held:
             yield
     finally:
-        if left := compare_scans(before, suite.scan_files()):
-            said = f"its folder is not as it was before the run: {_describe_traces(left, suite)}"
-            print_note(f"{suite.name}: {said}{_undo(suite, checkouts)}")
+        # In `finally`: an interrupted run leaves files behind, too, and more often.
+        if traces := compare_scans(before, suite.scan_files()):
+            note = f"its folder is not as it was before the run: {_describe_traces(traces, suite)}"
+            print_note(f"{suite.name}: {note}{_undo(suite, checkouts)}")
 
 
 def _undo(suite: Suite, checkouts: Checkouts) -> str:
@@ -76,8 +78,8 @@ def _undo(suite: Suite, checkouts: Checkouts) -> str:
     return "; that is undone" if tidy else "; the next run undoes that"
 
 
-def _describe_traces(left: FileChanges, suite: Suite) -> str:
-    parts = (("added", left.added), ("changed", left.changed), ("removed", left.removed))
+def _describe_traces(changes: FileChanges, suite: Suite) -> str:
+    parts = (("added", changes.added), ("changed", changes.changed), ("removed", changes.removed))
     return ", ".join(
         f"{how} {join_names([os.path.relpath(path, suite.root) for path in paths])}"
         for how, paths in parts if paths
@@ -85,15 +87,16 @@ def _describe_traces(left: FileChanges, suite: Suite) -> str:
 
 
 PYTEST: Final = "pytest"
+"""The requirement that every cell of a suite has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteHome:
-    """Where named suites are: their definitions in the project, their files in the cache.
+    """The location of named suites: definitions in the project, files in the cache.
 
     Attributes:
         context: The project.
-        path: A checkout of the user's own, None for the one in the cache.
+        path: The user's own checkout, None for the checkout in the cache.
     """
 
     context: ProjectContext
@@ -101,11 +104,11 @@ class SuiteHome:
 
     @property
     def folder(self) -> Path:
-        """Folder of the suites' folders."""
+        """Folder with a folder for each suite."""
         return self.context.project.suites
 
     def checkout(self, suite: NamedSuite) -> Checkout:
-        """Return the files of a suite, fetched now if they are not there."""
+        """Return the checkout of a suite, fetched if it is missing."""
         if self.path is not None:
             return inspect_own_checkout(self.path.expanduser(), suite)
         return Checkouts(self.context.cache, print_note).get(suite)
@@ -114,14 +117,15 @@ class SuiteHome:
 def resolve_suite_requirements(
     context: ProjectContext, wanted: Iterable[str], suite: Suite | None = None
 ) -> tuple[str, ...]:
-    """Return what cells are to have beside their own packages, as requirements, for a suite.
+    """Return the requirements of a suite in addition to the packages of its cells.
 
     Args:
         context: The project.
-        wanted: As for cases; pytest itself is added unless it is named.
-        suite: The suite: what it requires is added, too, unless it is named.
+        wanted: Requirements of the user; pytest is added unless they name it.
+        suite: The suite, whose own requirements are added unless the user names them.
     """
     own = Session(context=context).build_requirements(wanted)
+    # By name: a version that the user names must not meet a second requirement of the package.
     named = {parse_requirement(text).name for text in own}
     more = (*(() if suite is None else suite.definition.requires), PYTEST)
     return (*own, *(text for text in more if parse_requirement(text).name not in named))
@@ -130,21 +134,25 @@ def resolve_suite_requirements(
 def prepare_suite(
     context: ProjectContext, cells: Iterable[Cell], wanted: Sequence[str]
 ) -> Preparation:
-    """Return what can be planned of some cells, each with pytest.
+    """Look up the locks and interpreters of cells, each with pytest.
 
     Args:
         context: The project.
-        cells: The cells.
-        wanted: What they are to have beside. The pytest that an environment of the user's has
-            is the one that counts, unless a version of it is named.
+        cells: Cells to look up.
+        wanted: Requirements in addition to the packages of the cells. The pytest of a user's
+            environment is used, unless a version of pytest is required.
     """
     chosen = tuple(cells)
-    having = {cell for cell in chosen if PYTEST in wanted and _has_pytest(cell)}
+    with_pytest = {cell for cell in chosen if PYTEST in wanted and _has_pytest(cell)}
+    # A second pytest next to the installed one would miss the plugins that are pinned to that.
     others = [text for text in wanted if text != PYTEST]
     parts = [
-        Session(context=context).prepare([cell for cell in chosen if cell not in having], wanted),
-        Session(context=context).prepare([cell for cell in chosen if cell in having], others),
+        Session(context=context).prepare(
+            [cell for cell in chosen if cell not in with_pytest], wanted
+        ),
+        Session(context=context).prepare([cell for cell in chosen if cell in with_pytest], others),
     ]
+    # Two look-ups, but the cells in the order of the matrix, in which reports show them.
     order = {cell.id: number for number, cell in enumerate(chosen)}
     planned = [one for part in parts for one in part.cells]
     return Preparation(
@@ -155,7 +163,7 @@ def prepare_suite(
 
 
 def _has_pytest(cell: Cell) -> bool:
-    """Say whether a cell is a user's own environment that has a pytest."""
+    """Return whether a cell is a user's environment with pytest installed."""
     return cell.interpreter is not None and (
         PYTEST in inspect_path_environment(cell.interpreter).packages
     )
@@ -188,37 +196,39 @@ class SuiteInCells:
         return Session(context=self.context).device_lock
 
     def collect(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
-        """Return the tests that are collected in some cell, and their executor.
+        """Return the tests that are collected in any cell, and their executor.
 
         Args:
-            planned: The cells to look in.
+            planned: Cells in which tests are collected.
 
         Raises:
             NothingSelectedError: If there are no tests, or no cell can run any.
-            UsageError: If pytest cannot collected anything anywhere.
+            UsageError: If pytest cannot collect anything anywhere.
             InfrastructureError: If no cell can be provided.
         """
-        # Whatever the command does with the tests: their files are watched until it ends.
+        # The files are watched until the command ends: tests run long after they are collected.
         hold_until_end(watch_files(self.suite, self.context))
         cells = list(planned)
         cases: list[Case] = []
-        found, why = [], []
+        found, errors = [], []
+        # A version of the standard that no cell claims has no tests; the others still run.
         for suite in self.suite.split_standards():
             try:
                 own, collected = replace(self, suite=suite)._collect_suite(cells)  # noqa: SLF001 - of this class
             except NothingSelectedError as error:
-                why.append(error)
+                errors.append(error)
             else:
                 cases += own
                 found.append(collected)
         if not found:
-            raise why[0]
+            raise errors[0]
         return tuple(cases), SuiteExecutor(found, slots=self.slots, devices=self._device_lock)
 
     def _collect_suite(
         self, cells: Sequence[PlannedCell]
     ) -> tuple[tuple[Case, ...], CollectedSuite]:
         """Return the tests of one suite, and where they were collected."""
+        # Each look-up may create an environment: seconds of waiting for uv, not of computing.
         with ThreadPoolExecutor(self.slots) as threads:
             unable = list(zip(cells, threads.map(self._find_obstacle, cells), strict=True))
         able = [one for one, why in unable if not why]
@@ -235,6 +245,7 @@ class SuiteInCells:
         try:
             return self._collect_in(able, pools)
         except BaseException:
+            # Also after Ctrl-C: workers of pytest would outlive the command.
             for pool in pools:
                 pool.close()
             raise
@@ -242,15 +253,15 @@ class SuiteInCells:
     def _collect_in(
         self, able: Sequence[PlannedCell], pools: Sequence[SuiteWorkerPool]
     ) -> tuple[tuple[Case, ...], CollectedSuite]:
-        """Return what is collected in cells that run tests."""
+        """Return the tests of cells that can run them, and where they were collected."""
         found = [pool.collection for pool in pools]
         good = self._find_first_collection(able, found)
         cases = self.suite.make_cases(found)
         if not cases:
             where = f" in {able[0].cell.id}" if len(able) == 1 else f" in any of {len(able)} cells"
             raise NothingSelectedError(f"{self.suite.name}: no tests are collected{where}")
-        self._refuse_dead(able, found)
-        # Node ids start from one folder; of configurations the first that is found counts.
+        self._refuse_removed_tests(able, found)
+        # Node ids are relative to one root folder, so the first collection decides on it.
         collected = CollectedSuite(
             suite=self.suite, cells=self._cells, project=good,
             collections={pool.planned.cell.id: pool.collection for pool in pools},
@@ -262,19 +273,23 @@ class SuiteInCells:
     def _find_obstacle(self, planned: PlannedCell) -> str:
         return _find_obstacle(planned) or self._cells.explain_refusal(planned)
 
-    def _refuse_dead(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> None:
-        """Refuse known failures of tests that there are no more, where all tests are looked for."""
+    def _refuse_removed_tests(
+        self, able: Sequence[PlannedCell], found: Sequence[Collection]
+    ) -> None:
+        """Refuse known failures of tests that no longer exist, if the whole suite is collected."""
         asked = self.suite.settings.get("standard", CLAIMED)
         if self.suite.named is None or not self.suite.complete or asked != CLAIMED:
             return
         places, names = [], set[str]()
         problems = [problem for one in found for problem in one.problems]
         for planned, one in zip(able, found, strict=True):
+            # A cell that failed to collect shows of no test that it was removed.
             if not one.failure and "jax" in planned.versions:
                 places.append((planned.release, planned.cell.platform, planned.versions))
             names.update(test.name for test in one.tests)
         reject_unknown_tests(
             self.suite.named.folder, places,
+            # A module that could not be imported may have the test.
             lambda name: name in names or any(problem.covers(name) for problem in problems),
         )  # fmt: skip
 
@@ -285,6 +300,7 @@ class SuiteInCells:
         good = next((one for one in found if not one.failure), None)
         if good is not None:
             return good
+        # An error of the suite explains more than one of the host.
         first = next((one for one in found if not one.infra), found[0])
         where = able[found.index(first)].cell.id
         if first.infra:
@@ -296,7 +312,7 @@ class SuiteInCells:
 
 
 def _find_obstacle(planned: PlannedCell) -> str:
-    """Return why a cell runs no tests, empty if it does."""
+    """Return the reason why a cell cannot run tests, empty if it can."""
     place = planned.cell.place
     if place.compile_only:
         return f"for {place.name} programs are compiled only"
@@ -306,6 +322,7 @@ def _find_obstacle(planned: PlannedCell) -> str:
 
 
 def _suggest_plugins(failure: str) -> str:
-    """Return what may help where a plugin of pytest is not there."""
+    """Return advice if a plugin of pytest or a module is missing, else an empty text."""
+    # pytest reports the options of a missing plugin as unrecognized arguments.
     missing = "unrecognized arguments" in failure or "ModuleNotFoundError" in failure
     return "; name what the suite needs, its plugins too, by --with" if missing else ""

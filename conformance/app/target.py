@@ -26,31 +26,32 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.search_options import SearchOptions
     from conformance.app.session import Session
-    from conformance.app.suite_target import InSuite
+    from conformance.app.suite_target import SuiteOptions
     from conformance.cells.cell import Cell
     from conformance.engine.preparation import Preparation
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
 
 LARGEST: Final = 1 << 20
-"""Characters of a script that is read."""
+"""Bytes of a script; a larger file is no script, and a pipe may never end."""
 STDIN: Final = "-"
-"""What names standard input."""
+"""The name of standard input."""
 
 
 def read_report(script: str) -> tuple[str, str]:
-    """Return the text of a script or a report, and what it is called in messages.
+    """Return the text of a script or a report, and its name in messages.
 
     Args:
-        script: Its file, or `-` for standard input.
+        script: File of the script, or `-` for standard input.
 
     Raises:
-        UsageError: If it cannot be read, or is no text.
+        UsageError: If the file cannot be read, or is no text.
     """
     if script == STDIN:
         return _decode(sys.stdin.buffer.read(LARGEST + 1), "standard input")
     try:
         with Path(script).open("rb") as file:
+            # A byte more than allowed shows that the file is too large, without reading all of it.
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(
@@ -63,9 +64,11 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
     if len(data) > LARGEST:
         raise UsageError(f"{name}: is larger than {LARGEST >> 20} MiB, expected a script")
     try:
+        # Editors on Windows begin a file with a byte order mark, and end lines with CR LF.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{name}: is no UTF-8 text, expected a Python script") from None
+    # NUL is valid UTF-8, but no Python source.
     if "\0" in text:
         raise UsageError(f"{name}: is no text, expected a Python script")
     return text.replace("\r\n", "\n"), name
@@ -85,13 +88,13 @@ def get_tolerance(target: Target) -> Tolerance:
 
 
 def make_preparer(session: Session, target: Target, wanted: tuple[str, ...]) -> Prepare:
-    """Return what looks up the locks of cells for a target.
+    """Return a function that looks up the locks of cells for a target.
 
     Args:
         session: Prepares cells.
         target: The target.
-        wanted: What cells of a case get in addition to their own packages. A program finds its
-            requirements where it runs, and a test of a suite knows its own.
+        wanted: Requirements of a case in addition to the packages of its cells. Those of a program
+            are layered when it runs, and a test of a suite has its own.
     """
     if isinstance(target, SuiteTest):
         return target.prepare
@@ -107,13 +110,15 @@ def make_log_name(target: Target, question: str) -> str:
         question: The words that name the question.
     """
     name = get_name(target)
+    # The working directory counts: a relative path, or a command, means another target elsewhere.
     digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]
+    # The readable part is for people; the digest alone distinguishes two logs.
     word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
     return f"{word.strip('-')}-{digest}"
 
 
 def find_target(
-    context: ProjectContext, target: str, options: SearchOptions, suite: InSuite
+    context: ProjectContext, target: str, options: SearchOptions, suite: SuiteOptions
 ) -> Target:
     """Find the case, test, script or command that a text names.
 
@@ -129,6 +134,7 @@ def find_target(
         InfrastructureError: If a named suite cannot be fetched.
     """
     if not options.is_command:
+        # A call of a script has the form of a node id, so it is looked for before tests.
         if NODE in target and (calls := context.find_snapshots(target)):
             return calls[0]
         if is_test_name(target, options.when, options.fact):
@@ -136,6 +142,7 @@ def find_target(
             return make_suite_test(context, target, suite, timeout=timeout, wanted=wanted)
         if (script := find_script(context, target)) is not None:
             return script
+    # Case ids come last: a script or a command that exists is never the name of a case.
     return find_program(target, command=options.is_command) or context.find_case(target)
 
 
@@ -157,7 +164,7 @@ def find_script(context: ProjectContext, target: str) -> ProgramTarget | None:
 
 
 def select_one_cpu(selector: str) -> str:
-    """Return a selector that names one CPU where it names no platform.
+    """Return a selector with one CPU device as its platform, unless it names a platform.
 
     Args:
         selector: A selector of one cell.
@@ -167,7 +174,8 @@ def select_one_cpu(selector: str) -> str:
 
 
 def _write_reported_script(context: ProjectContext, target: str) -> ProgramTarget:
-    """Return the script that a report holds, written where it can be run."""
+    """Return the script in a report, written to a file that can be run."""
     text, called = read_report(target)
+    # In the project, not in /tmp: the log of a search finds the same script again later.
     folder = context.project.root / "reports" / "pasted"
     return extract_script(text, Path(called).name, folder, print_note)

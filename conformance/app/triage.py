@@ -31,17 +31,18 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
 
 
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A root cause that was not looked into.
+class SkippedCause(msgspec.Struct, frozen=True, kw_only=True):
+    """A root cause that was not investigated.
 
     Attributes:
-        cause: Its id.
-        said: Its reason.
-        why: Why it was not looked into.
+        cause: Id of the cause.
+        reason: Reason of its jobs.
+        why: Reason why it was not investigated.
     """
 
     cause: str
-    said: str
+    # The key in the JSON is older than the name of the field, and scripts read it.
+    reason: str = msgspec.field(name="said")
     why: str
 
 
@@ -50,10 +51,10 @@ class TriageOptions:
     """The options of `conformance triage`.
 
     Attributes:
-        limit: Root causes to look into, None for all.
-        timeout: Seconds after which no other root cause is begun, None for no such limit.
-        blame: Whether packages are searched for.
-        fresh: Whether earlier evidence is forgotten.
+        limit: Maximum number of root causes to investigate, None for all.
+        timeout: Seconds after which no investigation starts, None for no limit.
+        blame: Whether to search for the package.
+        fresh: Whether earlier evidence is removed.
     """
 
     limit: int | None
@@ -69,10 +70,10 @@ class Triage:
     Attributes:
         context: The project.
         directory: The run.
-        options: Which root causes are looked into, and how.
+        options: The options.
         say: Receives a line for each step.
         found: Evidence, in the order of the root causes.
-        left_out: Root causes that were not looked into.
+        left_out: Root causes that were not investigated.
         jobs: Number of jobs of each root cause, by its id.
     """
 
@@ -81,13 +82,14 @@ class Triage:
     options: TriageOptions
     say: Callable[[str], None]
     found: list[Evidence] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[SkippedCause] = field(default_factory=list)
     jobs: dict[str, int] = field(default_factory=dict)
     _start: float = field(default_factory=time.monotonic)
 
     @property
     def exit_code(self) -> ExitCode:
         """The exit status."""
+        # First: the same command may find more once the host or the index answers again.
         if any(one.unfinished for one in self.found):
             return ExitCode.INFRA
         done = all(one.confirmed for one in self.found)
@@ -102,7 +104,7 @@ class Triage:
         }  # fmt: skip
 
     def run(self) -> None:
-        """Look into the root causes one by one, and write the evidence of each at once.
+        """Investigate the root causes one by one, and write the evidence of each immediately.
 
         Raises:
             CorruptRunError: If the run cannot be read.
@@ -116,23 +118,26 @@ class Triage:
         if self.options.fresh:
             forget_evidence(self.directory)
         known = read_evidence(self.directory)
-        of = {one.id: known[one.id] for one in causes if one.id in known}
+        evidence = {one.id: known[one.id] for one in causes if one.id in known}
         request = load_request(self.directory)
         cases = {case.id: case for case in self.context.select_cases(request.select)}
         cells = self._find_cells(causes, request)
+        # Largest first, so that a limit or a timeout leaves out the least.
         for number, cause in enumerate(causes, 1):
+            # Only the first line: a message of XLA may go on for pages.
             first = cause.reason.strip().partition("\n")[0][:200]
             self.say(f"{number}. {cause.id}, {plural(len(cause.records), 'job')}: {first}")
-            if cause.id in of and not of[cause.id].unfinished:
-                self._take(of[cause.id])
+            if cause.id in evidence and not evidence[cause.id].unfinished:
+                self._add(evidence[cause.id])
                 continue
             if why := find_objection(cause) or self._find_reached_limit():
-                self.left_out.append(LeftOut(cause=cause.id, said=cause.reason, why=why))
+                self.left_out.append(SkippedCause(cause=cause.id, reason=cause.reason, why=why))
                 self.say(f"  not looked into: {why}")
                 continue
-            of[cause.id] = self._investigate(cause, cells, cases, request)
-            add_evidence(self.directory, of[cause.id], self.jobs, print_note)
-            self._take(of[cause.id])
+            evidence[cause.id] = self._investigate(cause, cells, cases, request)
+            # Written after each cause: a run of hours that is killed keeps what it has.
+            add_evidence(self.directory, evidence[cause.id], self.jobs, print_note)
+            self._add(evidence[cause.id])
 
     def _find_cells(self, causes: Iterable[RootCause], request: RunRequest) -> Mapping[str, Cell]:
         """Return the cells of root causes, by id, without those that no longer exist."""
@@ -143,7 +148,8 @@ class Triage:
                 found[name] = self.context.find_cell(name)
             except ConformanceError:
                 continue
-        if found.keys() != wanted.keys():  # an environment is known by its path alone
+        # The id of an environment is a hash of its path, so only the selectors of the run find it.
+        if found.keys() != wanted.keys():
             for text in request.cell:
                 try:
                     found |= {cell.id: cell for cell in self.context.select_cells(None, [text])[0]}
@@ -155,7 +161,7 @@ class Triage:
         self, cause: RootCause, cells: Mapping[str, Cell], cases: Mapping[str, Case],
         request: RunRequest,
     ) -> Evidence:  # fmt: skip
-        """Return the evidence on a root cause; an error becomes part of it, and ends no other."""
+        """Return the evidence on a root cause; an error becomes part of the evidence."""
         first = cause.records[0]
         nothing = Evidence(cause=cause.id, case=first.case, cell=first.cell)
         services = Services(
@@ -170,19 +176,20 @@ class Triage:
         except ConformanceError as error:
             return msgspec.structs.replace(nothing, unresolved=(str(error),))
         except Exception as error:  # noqa: BLE001 - a fault of ours in one cause ends no other
-            said = f"{type(error).__name__}: {error}; please report"
-            return msgspec.structs.replace(nothing, unresolved=(said,), unfinished=True)
+            message = f"{type(error).__name__}: {error}; please report"
+            return msgspec.structs.replace(nothing, unresolved=(message,), unfinished=True)
 
     def _find_reached_limit(self) -> str:
-        """Return why no other root cause is begun, empty if the next one is."""
+        """Return the limit that is reached, empty if another investigation may start."""
         timeout, limit = self.options.timeout, self.options.limit
+        # Checked between causes only: an investigation that is cut off would have to start again.
         if timeout is not None and time.monotonic() >= self._start + timeout:
             return "no time is left; the same command goes on"
         if limit is not None and len(self.found) >= limit:
             return f"{limit} were looked into; the same command goes on with a higher --limit"
         return ""
 
-    def _take(self, found: Evidence) -> None:
+    def _add(self, found: Evidence) -> None:
         self.found.append(found)
         for line in render_evidence(found):
             self.say(f"  {line}")

@@ -1,4 +1,4 @@
-"""An upgrade: both ends, the differences between them, and the packages behind these."""
+"""An upgrade: both ends, the changes between them, and the packages that made the changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.app.suite_target import InSuite
+    from conformance.app.suite_target import SuiteOptions
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import Executor, PlannedCell
@@ -70,7 +70,7 @@ class UpgradeOptions:
     thorough: bool
     blame: str | None
     suites: tuple[str, ...]
-    suite: InSuite
+    suite: SuiteOptions
     timeout: float | None
     wanted: tuple[str, ...]
     fresh: bool
@@ -92,7 +92,7 @@ class UpgradeSubject:
         prepare: Looks up locks.
         collect: Returns the cases or tests and their executor, given both ends on each platform and
             the lock of each cell, by cell id.
-        described: The description of the suite in the run; None for cases.
+        described: Description of the suite in the run; None for cases.
     """
 
     root: Path
@@ -105,15 +105,15 @@ class UpgradeSubject:
 def make_subject(
     context: ProjectContext, select: Sequence[str], options: UpgradeOptions
 ) -> UpgradeSubject:
-    """Return the cases or tests of an upgrade.
+    """Make the subject of an upgrade: cases of the project, or tests of a suite.
 
     Args:
         context: The project.
-        select: Cases; where suites are named, arguments of pytest's own.
+        select: Words of SELECT; with `--suite`, arguments of pytest.
         options: The options.
 
     Raises:
-        UsageError: If both are named, or a path or suite is not there.
+        UsageError: If both are named, or a path or suite does not exist.
         InfrastructureError: If a named suite cannot be fetched.
     """
     wanted, slots = options.wanted, options.jobs
@@ -127,6 +127,7 @@ def make_subject(
                 context.select_cases(select), session.make_executor(locks, slots=slots)
             ),
         )  # fmt: skip
+    # Arguments of pytest begin with an option; click has removed the -- before them.
     if select and not select[0].startswith("-"):
         raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
     in_suite = options.suite
@@ -142,7 +143,7 @@ def make_subject(
         collect=lambda ends, locks: SuiteInCells(
             suite, context, locks, slots=slots, fresh=options.fresh
         ).collect(ends),
-        # Of the releases in between only those that differ are tried.
+        # Most releases in between are not tried, so no test counts as removed there.
         described=replace(suite.describe(), complete=False),
     )  # fmt: skip
 
@@ -157,7 +158,7 @@ class UpgradeRun:
     Args:
         context: The project.
         ends: Both ends: each a release, a specifier, a lock, or `path:` and an interpreter.
-        select: Cases; where suites are named, arguments of pytest's own.
+        select: Words of SELECT; with `--suite`, arguments of pytest.
         options: The options.
 
     Raises:
@@ -182,10 +183,13 @@ class UpgradeRun:
             )
             for platform in options.places
         }
+        # After the ends are resolved, so that a wrong end leaves no run directory.
         self.directory = allocate_run(context.project.root)
         self._locks: dict[str, Lock] = {}
         for found in points.values():
             self._locks |= found.locks
+        # A suite is collected at both ends: tests may be skipped or parametrised by the version of
+        # jax.
         both = (found[n] for found in points.values() for n in (0, -1))
         cases, self._executor = self._subject.collect(both, self._locks)
         self._runner = Session(context=context, fresh=options.fresh).make_job_runner(
@@ -199,7 +203,7 @@ class UpgradeRun:
         self._exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
 
     def execute(self, take: Callable[[Record], None]) -> UpgradeResult:
-        """Try everything, and describe the run.
+        """Try the cases at both ends and in between as needed, and write the run.
 
         Args:
             take: Called with each record.
@@ -214,6 +218,7 @@ class UpgradeRun:
         with closing(Results(self.directory)) as results:
             for record in self._upgrade.run():
                 jobs += 1
+                # A recalled record need not survive a power failure: it would be recalled again.
                 results.append(record, sync=not record.cached)
                 take(record)
         upgraded = UpgradeResult(
@@ -229,7 +234,7 @@ class UpgradeRun:
     def blame(
         self, upgraded: UpgradeResult, say: Callable[[str], None]
     ) -> tuple[UpgradeResult, bool]:
-        """Search for the packages that made the changes that are asked about.
+        """Search for the packages that made the changes selected by `--blame`.
 
         Args:
             upgraded: The upgrade.
@@ -250,16 +255,20 @@ class UpgradeRun:
                 head = f"which package: {number} of {len(changes)}: {compared.case.id}"
                 say(head)
                 report = partial(_say_below, say, head)
+                # By identity: two cases may have equal steps, and only their place tells them
+                # apart.
                 found[id(step)] = search_culprits(compared, step, partial(search, say=report))
+        # The upgrade itself is complete: an interrupt only leaves the remaining packages open.
         except KeyboardInterrupt:
             return add_culprits(upgraded, found), False
         return add_culprits(upgraded, found), True
 
     def _describe(self, upgraded: UpgradeResult) -> None:
-        """Describe the jobs as a run, which reports read as any other."""
+        """Write the description of the jobs as a run, which reports can read."""
         jobs = tuple(self._upgrade.jobs())
         cells = {job.planned.cell.id: job.planned for job in jobs}
         plan = Plan(jobs=jobs, exclusions=self._exclusions, cells=tuple(cells.values()))
+        # Described at the end: only then is it known which releases in between were tried.
         info = make_run_info(
             plan, request={}, matrix="", root=self._subject.root, suite=self._subject.described
         )
@@ -275,6 +284,7 @@ def find_exit_code(upgraded: UpgradeResult) -> ExitCode:
         upgraded: The upgrade.
     """
     if not upgraded.whole:
+        # Reached only where all comparisons are flaky; without any, `execute` raises.
         return ExitCode.NOTHING
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK
 

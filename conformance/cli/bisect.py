@@ -20,7 +20,7 @@ from conformance.search.axes import JAX, RESTART
 from conformance.triage.bisect.render import make_answer_json, render_answer
 
 if TYPE_CHECKING:
-    from conformance.app.suite_target import InSuite
+    from conformance.app.suite_target import SuiteOptions
     from conformance.cli.output import Output
 
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @suite_options
 @jobs_option("Number of parallel trials.")
 @json_option("the answer")
-def command(*, target: str, suite: InSuite, output: Output, **options: Any) -> int:
+def command(*, target: str, suite: SuiteOptions, output: Output, **options: Any) -> int:
     """Find the release that changed the behaviour of a target.
 
     TARGET is a case id, a Python script or pasted report, a test of a pytest suite by file or suite

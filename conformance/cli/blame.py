@@ -21,7 +21,7 @@ from conformance.search.axes import RESTART
 from conformance.triage.blame.render import make_answer_json, render_answer
 
 if TYPE_CHECKING:
-    from conformance.app.suite_target import InSuite
+    from conformance.app.suite_target import SuiteOptions
     from conformance.cli.output import Output
 
 
@@ -40,7 +40,7 @@ def command(
     ends: tuple[str, ...],
     good: str | None,
     bad: str | None,
-    suite: InSuite,
+    suite: SuiteOptions,
     output: Output,
     **options: Any,
 ) -> int:

@@ -95,7 +95,7 @@ def command(
             check_writable(option, file)
     context = load_context()
     review = open_review(context, options)
-    asks = not (options.scripted or output.json_file is not None)
+    asks = not (options.is_scripted or output.json_file is not None)
     if review.groups and asks and in_terminal():
         return review_by_keys(review, partial(check_outcomes, context))
     outcomes, written = apply_decisions(context, review, options)

@@ -57,8 +57,10 @@ def accept(
     context = load_context()
     suite = load_suite(name, context.project.suites)
     directories = [context.open_run(run) for run in (*more_runs, *runs)]
+    # A part of a suite, or an interrupted run, is never chosen by default.
     if not directories:
         directories = [find_newest_suite_run(context, name)]
+        # The run is named only if the user did not name it.
         output.print(f"from {directories[0].path}")
     accepted = accept_suite_runs(context, suite, directories, dry_run=dry_run)
     output.print(*accepted.lines)
@@ -112,9 +114,11 @@ def history(
     paths = (*folders, *(context.open_run(run).path for run in runs))
     update = update_history(context, suite, paths, file, check=check)
     output.write_json(update.data)
+    # Whether the page is current is the exit status; a stale page raised above.
     if check:
         return ExitCode.OK
     output.print(update.summary)
-    if lost := update.ungrouped:
-        print_note(f"{plural(len(lost), 'test')} in no group, such as {lost[0]}")
+    # A new test of the suite needs a group, which only a person can choose.
+    if ungrouped := update.ungrouped_tests:
+        print_note(f"{plural(len(ungrouped), 'test')} in no group, such as {ungrouped[0]}")
     return ExitCode.OK

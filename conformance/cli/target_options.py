@@ -11,7 +11,7 @@ import click
 
 from conformance.app.context import TIMEOUT
 from conformance.app.search_options import METRICS, TIMED
-from conformance.app.suite_target import InSuite
+from conformance.app.suite_target import SuiteOptions
 from conformance.cli.options import no_downloads_option, timeout_option, with_option
 from conformance.search.endpoints import PREDICATES
 from conformance.suites.catalogue.standards import CLAIMED
@@ -112,7 +112,7 @@ SUITE_OPTIONS = (
 
 
 def suite_options(command: Command) -> Command:
-    """Add the options of a suite, as one value called `suite`, an `InSuite`."""
+    """Add the options of a suite, as one value called `suite`, an `SuiteOptions`."""
 
     @wraps(command)
     def call(
@@ -125,7 +125,7 @@ def suite_options(command: Command) -> Command:
         **others: Any,
     ) -> Any:
         examples = Examples(number=max_examples, seed=seed, shrink=shrink)
-        suite = InSuite(path=suite_path, examples=examples, standard=standard)
+        suite = SuiteOptions(path=suite_path, examples=examples, standard=standard)
         return command(suite=suite, **others)
 
     return _add_options(SUITE_OPTIONS, call)
