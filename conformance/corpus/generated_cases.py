@@ -139,6 +139,7 @@ def render_cases(functions: Iterable[Function]) -> Mapping[str, str]:
             )
         references[case] = function.function
         file = f"{function.family}/functions.py"
+        # A file per package, as the family of a case is the name of its folder.
         texts[file] = texts.get(file, _HEAD) + _render_case(function)
     return texts
 
@@ -258,6 +259,7 @@ def find_snapshots(text: str) -> list[SnapshotCall]:
 
 def _find_calls(node: ast.AST) -> Iterator[ast.Call]:
     """Yield the calls outside of functions, which run exactly when the script runs."""
+    # A call within a function may run several times or never, so it has no single case.
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         return
     if isinstance(node, ast.Call) and node.args and _is_snapshot(node.func):
@@ -283,6 +285,7 @@ def render_snapshot_cases(file: Path, calls: list[SnapshotCall], digest: str) ->
     cases = (
         _SNAPSHOT_CASE.format(
             name=call.name, file=file.name, first=call.first, last=call.last,
+            # The expression becomes part of a docstring in double quotes.
             called=call.called.replace("\\", "\\\\").replace('"', "'"),
         )
         for call in calls

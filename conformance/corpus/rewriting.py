@@ -51,6 +51,7 @@ def render_string_literal(text: str) -> str:
         text: Any text.
     """
     if '"' in text and "'" not in text:
+        # Single quotes avoid a backslash before every double quote, as formatters do.
         return repr(text)
     # The double quote in front makes `repr` use single quotes for any text.
     inner = repr(f'"{text}')[2:-1]

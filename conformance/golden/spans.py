@@ -130,6 +130,8 @@ def insert_release(
     place = order.index(release)
     cut: list[Span[T]] = [Span(release, release, content)]
     for span in spans:
+        # A span that holds the release is cut around it, and joined again if the content is the
+        # same.
         if release not in span:
             cut.append(span)
             continue

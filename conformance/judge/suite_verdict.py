@@ -44,6 +44,7 @@ def judge_test(
     """
     if observation.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:
         return make_unjudged(Verdict.INFRA, observation)
+    # A skip neither passes nor fails, so it must not end a known failure.
     if observation.outcome is Outcome.UNSUPPORTED:
         return _judge_unsupported(observation, deviations)
     passed = observation.outcome is Outcome.OK
@@ -77,9 +78,11 @@ def _find_disagreement(
 ) -> str:
     """Return how attempts disagree, empty if they agree, or are known to disagree."""
     seen = [attempt for attempt in attempts if attempt.outcome.observed]
-    intermittent = [one for one in deviations if one.may_pass]
+    intermittent = [deviation for deviation in deviations if deviation.may_pass]
     # Every attempt must be a declared result; a third, undeclared result is news.
-    if intermittent and all(_is_declared_result(one, intermittent) for one in (observation, *seen)):
+    if intermittent and all(
+        _is_declared_result(attempt, intermittent) for attempt in (observation, *seen)
+    ):
         return ""
     found = (find_disagreement(attempt, observation, Tolerance()) for attempt in seen)
     return next(filter(None, found), "")

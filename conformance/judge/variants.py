@@ -56,6 +56,7 @@ def find_checked_variants(case: ClaimsVariants, observation: Observation) -> tup
     if observation.outcome is not Outcome.OK or observation.value is None:
         return ()
     ways = observation.variants
+    # Records of older versions lack newer variants.
     return tuple(variant for variant in case.same_as if variant in ways and ways[variant].was_run)
 
 
@@ -73,6 +74,7 @@ def _find_differences(
 ) -> Iterator[str]:
     seen = observation.variants[variant]
     if observation.value is None or seen.value is None:
+        # A variant without a value failed, while the program itself did not.
         yield describe_variant(seen)
         return
     value = seen.value

@@ -72,8 +72,8 @@ def make_line(text: str, style: str = "") -> Text:
 def indent_lines(title: Text, lines: Iterable[Text]) -> list[Text]:
     """Return a line with others below it, indented."""
     indented = list(lines)
-    for one in indented:
-        one.pad_left(_STEP)
+    for line in indented:
+        line.pad_left(_STEP)
     return [title, *indented]
 
 
@@ -113,9 +113,9 @@ class WrappedLines:
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Yield the lines of a console's width."""
-        for one in self._lines:
-            body = one.plain.lstrip(" ")
-            indent = min(len(one.plain) - len(body), options.max_width // 2)
+        for line in self._lines:
+            body = line.plain.lstrip(" ")
+            indent = min(len(line.plain) - len(body), options.max_width // 2)
             # rich wraps without a hanging indent.
             parts = textwrap.wrap(
                 body,
@@ -124,7 +124,7 @@ class WrappedLines:
                 subsequent_indent=" " * (indent + _STEP),
                 break_on_hyphens=False,
             )
-            yield from (Text(part, style=one.style) for part in parts or [""])
+            yield from (Text(part, style=line.style) for part in parts or [""])
 
 
 def collect_evidence(group: ReviewGroup, data: RunData) -> list[Text]:
@@ -156,7 +156,9 @@ def collect_evidence(group: ReviewGroup, data: RunData) -> list[Text]:
 
 def _list_reasons(group: ReviewGroup) -> list[Text]:
     found = Counter(
-        reason.partition(IF_INTENDED)[0] for one in group.members for reason in one.record.reasons
+        reason.partition(IF_INTENDED)[0]
+        for judged in group.members
+        for reason in judged.record.reasons
     )
     lines = [
         make_line(f"{reason}{f'  (x{number})' if number > 1 else ''}")
@@ -172,8 +174,8 @@ def _list_reasons(group: ReviewGroup) -> list[Text]:
 
 def _list_places(group: ReviewGroup, data: RunData) -> list[Text]:
     by_case: dict[str, list[JudgedJob]] = {}
-    for one in group.members:
-        by_case.setdefault(one.record.case, []).append(one)
+    for judged in group.members:
+        by_case.setdefault(judged.record.case, []).append(judged)
     lines = [
         make_line(f"{case} on {format_places(jobs, data.releases)}")
         for case, jobs in by_case.items()
@@ -190,21 +192,21 @@ def format_places(jobs: Iterable[JudgedJob], known: Collection[str]) -> str:
     """
     by_factors: dict[str, set[str]] = {}
     paths: dict[str, None] = {}
-    for one in jobs:
-        cell = one.record.cell
+    for judged in jobs:
+        cell = judged.record.cell
         if cell.startswith("path-"):
-            paths[f"{cell} (jax {one.release})"] = None
+            paths[f"{cell} (jax {judged.release})"] = None
         else:
             # The Python follows the release: it does not set cells apart.
-            by_factors.setdefault("-".join(cell.split("-")[2:]), set()).add(one.release)
+            by_factors.setdefault("-".join(cell.split("-")[2:]), set()).add(judged.release)
     ranges = [f"jax {format_spans(found, known)} ({rest})" for rest, found in by_factors.items()]
     return "; ".join([*ranges, *paths])
 
 
 def _list_upstream_facts(group: ReviewGroup) -> list[Text]:
     facts: dict[str, None] = {}
-    for one in group.members:
-        case = one.job.case
+    for judged in group.members:
+        case = judged.job.case
         if case.source:
             facts[f"{case.id.partition('[')[0]} comes from {case.source}"] = None
         for deviation in case.deviations:
@@ -224,8 +226,8 @@ def _list_triage(found: Evidence) -> Iterator[Text]:
         yield make_line(
             f"first bad {found.first_bad}{last}{', confirmed' if found.confirmed else ''}"
         )
-    for one in found.culprits:
-        yield make_line(f"culprit {one.package} {one.before} -> {one.after}")
+    for move in found.culprits:
+        yield make_line(f"culprit {move.package} {move.before} -> {move.after}")
     if found.repro:
         yield make_line(f"reproduction {found.repro}: {found.command}")
     for text in found.unresolved:
@@ -294,17 +296,17 @@ def _describe_golden(golden: GoldenEntry) -> str:
 
 
 def _compare_values(
-    one: JudgedJob, observation: Observation, golden: GoldenEntry | None
+    judged: JudgedJob, observation: Observation, golden: GoldenEntry | None
 ) -> Iterator[Text]:
     """Yield the differences of the value from golden and reference."""
-    seen, case = observation.value, one.job.case
+    seen, case = observation.value, judged.job.case
     if seen is None:
         return
     if golden is not None and golden.value is not None:
         found = compare_values(seen, golden.value, Tolerance.of(case)).differences
         yield from _list_leaves("against the golden:", found)
     if isinstance(observation.reference, Value):
-        budgets = case.select_platform(one.job.planned.cell.platform).budgets
+        budgets = case.select_platform(judged.job.planned.cell.platform).budgets
         found = compare_reference(
             seen, observation.reference, case.rtol, case.atol, budgets=budgets
         ).differences
@@ -318,30 +320,31 @@ def _compare_values(
 def _list_leaves(title: str, found: Sequence[Difference]) -> list[Text]:
     lines = [
         make_line(
-            f"{one.message}; of all elements at most {one.max_abs:.3g} absolute, "
-            f"{one.max_rel:.3g} relative"
-            if one.aspect == "numbers"
-            else one.message
+            f"{difference.message}; of all elements at most {difference.max_abs:.3g} absolute, "
+            f"{difference.max_rel:.3g} relative"
+            if difference.aspect == "numbers"
+            else difference.message
         )
-        for one in found
+        for difference in found
     ]
     return make_section(title, limit_lines(lines, _LEAVES, "and {} more leaves"), "")
 
 
-def _compare_irs(one: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text]:
+def _compare_irs(judged: JudgedJob, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Text]:
     """Yield the differences of the IRs, pattern by pattern, with lines of an example."""
-    for ir, record in one.record.ir.items():
-        policy, kind = one.job.case.policy_of(ir), kind_of_artifact(ir)
+    for ir, record in judged.record.ir.items():
+        policy, kind = judged.job.case.policy_of(ir), kind_of_artifact(ir)
         # IRs that only inform change with nearly every release, and would bury the others.
         if record.status is not IrStatus.CHANGED or policy is Policy.INFORM:
             continue
-        own = one.record.ir.get(kind)
+        # Cross-lowered StableHLO mostly changes with the StableHLO of the cell itself.
+        own = judged.record.ir.get(kind)
         # The same change of two IRs of one kind is shown once.
         if own is not None and own is not record and own.changes == record.changes:
             yield make_line(f"{ir} ({policy}): as {kind}")
             continue
         try:
-            seen = IrText(render_canonical(one.record, blobs, ir), kind)
+            seen = IrText(render_canonical(judged.record, blobs, ir), kind)
             changes = diff_texts(IrText(golden.ir[ir].text, kind), seen).changes
         except (IrSyntaxError, CorruptBlobError) as error:
             shown = [make_line(str(error), WARNING)]

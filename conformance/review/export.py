@@ -100,10 +100,10 @@ def _make_message(start: str, decisions: Sequence[OpenDecision], more: Iterable[
     return "\n".join([subject, "", *lines, *more]) + "\n"
 
 
-def _format_decision(one: OpenDecision) -> Iterator[str]:
-    decision = one.decision
-    yield f"* {WORDS[decision.choice]} {decision.group}, {one.group.size}"
-    yield f"  what: {flatten(one.group.title, _LINE)}"
+def _format_decision(open_decision: OpenDecision) -> Iterator[str]:
+    decision = open_decision.decision
+    yield f"* {WORDS[decision.choice]} {decision.group}, {open_decision.group.size}"
+    yield f"  what: {flatten(open_decision.group.title, _LINE)}"
     if decision.reason:
         yield f"  why: {flatten(decision.reason, _LINE)}"
     if decision.issue:
@@ -122,15 +122,15 @@ def render_markdown(
         outcomes: The effect of the decisions.
         data: Data of the run.
     """
-    found = Counter(one.decision.choice for one in decisions)
+    found = Counter(open_decision.decision.choice for open_decision in decisions)
     counts = ", ".join(f"{found[choice]} {WORDS[choice]}" for choice in Choice if found[choice])
     parts = [f"Review of the run {to_code(run)}: {counts or 'nothing is decided'}."]
     parts.append(f"Goldens: {outcomes.tally}.")
     refused = dict.fromkeys(f"{job.record.cell}: {job.refusal}" for job in outcomes.refused)
     parts += ["\n".join(f"- not taken: {to_code(text)}" for text in refused)] if refused else []
     omitted = 0
-    for one in decisions:
-        part = _render_decision(one, outcomes, data)
+    for open_decision in decisions:
+        part = _render_decision(open_decision, outcomes, data)
         # Later, shorter decisions may still fit, so the loop continues.
         if sum(map(len, parts)) + len(part) > _BODY:
             omitted += 1
@@ -141,18 +141,20 @@ def render_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _render_decision(one: OpenDecision, outcomes: Outcomes, data: RunData) -> str:
-    decision = one.decision
-    facts = [f"- {one.group.size}, {to_code(decision.group)}"]
+def _render_decision(open_decision: OpenDecision, outcomes: Outcomes, data: RunData) -> str:
+    decision = open_decision.decision
+    facts = [f"- {open_decision.group.size}, {to_code(decision.group)}"]
     if decision.reason:
         facts.append(f"- why: {to_code(decision.reason)}")
     if decision.issue:
         facts.append(f"- issue: {to_code(decision.issue)}")
-    facts += [f"- {to_code(str(edit))}" for edit in outcomes.declarations.get(one.group.id, ())]
+    facts += [
+        f"- {to_code(str(edit))}" for edit in outcomes.declarations.get(open_decision.group.id, ())
+    ]
     facts.append(f"- decided by {to_code(decision.by)} at {decision.at}")
-    evidence = "\n".join(line.plain for line in collect_evidence(one.group, data))
+    evidence = "\n".join(line.plain for line in collect_evidence(open_decision.group, data))
     return (
-        f"### {WORDS[decision.choice].capitalize()}: {to_code(one.group.title)}\n\n"
+        f"### {WORDS[decision.choice].capitalize()}: {to_code(open_decision.group.title)}\n\n"
         + "\n".join(facts)
         + f"\n\n<details><summary>evidence</summary>\n\n{fence(evidence, _EVIDENCE)}\n\n</details>"
     )

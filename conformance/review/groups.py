@@ -89,9 +89,12 @@ def group_changes(
         jobs: All jobs of a run, judged by the current goldens.
         evidence: Results of triage, by cause id: effects of one culprit are one group.
     """
-    remaining = {_get_place(one.record): one for one in jobs}
+    # By case and cell: root causes hold records, not jobs.
+    remaining = {_get_place(judged.record): judged for judged in jobs}
     unexpected_ones = [
-        one.record for one in remaining.values() if _is_unexpected(one.record) and not _is_new(one)
+        judged.record
+        for judged in remaining.values()
+        if _is_unexpected(judged.record) and not _is_new(judged)
     ]
     found = [
         ReviewGroup(
@@ -102,9 +105,13 @@ def group_changes(
         )
         for cause in find_root_causes(unexpected_ones, evidence)
     ]
-    rest = [one for one in remaining.values() if _is_pending(one)]
+    rest = [judged for judged in remaining.values() if _is_pending(judged)]
     new = filter(_is_new, rest)
-    return (*found, *_group_by_ir(one for one in rest if not _is_new(one)), *_group_by_topic(new))
+    return (
+        *found,
+        *_group_by_ir(judged for judged in rest if not _is_new(judged)),
+        *_group_by_topic(new),
+    )
 
 
 def _get_place(record: Record) -> tuple[str, str]:
@@ -115,28 +122,29 @@ def _is_unexpected(record: Record) -> bool:
     return record.unexpected or record.golden_at_fault
 
 
-def _is_pending(one: JudgedJob) -> bool:
+def _is_pending(judged: JudgedJob) -> bool:
     """Say whether a job needs a decision: unexpected, or a candidate for a golden."""
-    return _is_unexpected(one.record) or not one.refusal
+    return _is_unexpected(judged.record) or not judged.refusal
 
 
-def _is_new(one: JudgedJob) -> bool:
+def _is_new(judged: JudgedJob) -> bool:
     """Say whether a job succeeded and has no golden; a failure without a golden is unexpected."""
-    return one.record.verdict is Verdict.NEW and one.record.outcome is Outcome.OK
+    return judged.record.verdict is Verdict.NEW and judged.record.outcome is Outcome.OK
 
 
 def _group_by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     """Yield groups of jobs with a changed IR, by the first changed IR and its changes."""
     by_change: dict[tuple[str, tuple[str, ...]], list[JudgedJob]] = {}
-    for one in jobs:
+    for judged in jobs:
         changed = [
             ir
-            for ir, kept in one.record.ir.items()
-            if kept.status is IrStatus.CHANGED and one.job.case.policy_of(ir) is not Policy.INFORM
+            for ir, kept in judged.record.ir.items()
+            if kept.status is IrStatus.CHANGED
+            and judged.job.case.policy_of(ir) is not Policy.INFORM
         ]
         if changed:
             first = min(changed, key=lambda ir: (_STAGES.index(kind_of_artifact(ir)), ir))
-            by_change.setdefault((first, one.record.ir[first].changes), []).append(one)
+            by_change.setdefault((first, judged.record.ir[first].changes), []).append(judged)
     # The most frequent change first: deciding on it settles most jobs.
     for (ir, changes), found in sorted(by_change.items(), key=lambda item: -len(item[1])):
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
@@ -150,13 +158,15 @@ def _group_by_ir(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
 
 def _group_by_topic(jobs: Iterable[JudgedJob]) -> Iterable[ReviewGroup]:
     by_topic: dict[tuple[str, str, str], list[JudgedJob]] = {}
-    for one in jobs:
-        case, record = one.job.case, one.record
+    for judged in jobs:
+        case, record = judged.job.case, judged.record
+        # Conforming results can be accepted at once; others need a reviewer who knows the right
+        # value.
         conforms = record.conformance is Conformance.CONFORMS
         tainted = any(reason.startswith(TAINTED) for reason in record.reasons)
         what = TAINTED if tainted else "no golden yet"
         how = "conforms to its references" if conforms else "no reference vouches for it"
-        by_topic.setdefault((what, f"{case.family}/{case.topic}", how), []).append(one)
+        by_topic.setdefault((what, f"{case.family}/{case.topic}", how), []).append(judged)
     for (what, topic, how), found in by_topic.items():
         identity = hash_texts(GroupKind.NEW, what, topic, how)
         title = _make_title(f"{what}: {topic}, {how}")

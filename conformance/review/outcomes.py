@@ -77,21 +77,25 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
     Raises:
         UsageError: If a case file cannot be edited, or a result does not match its deviation.
     """
-    effective = tuple(one for one in decisions if one.decision.choice is not Choice.REJECT)
+    effective = tuple(
+        open_decision
+        for open_decision in decisions
+        if open_decision.decision.choice is not Choice.REJECT
+    )
     declarations = {
-        one.group.id: _propose_declarations(one, data)
-        for one in effective
-        if one.decision.choice is Choice.DEVIATION
+        open_decision.group.id: _propose_declarations(open_decision, data)
+        for open_decision in effective
+        if open_decision.decision.choice is Choice.DEVIATION
     }
     sources = _rewrite(edit for found in declarations.values() for edit in found)
     refused: list[JudgedJob] = []
     candidates: list[JudgedJob] = []
-    for one in effective:
-        if one.decision.choice is Choice.ACCEPT:
-            refused += [job for job in one.members if job.refusal]
-            candidates += [job for job in one.members if not job.refusal]
+    for open_decision in effective:
+        if open_decision.decision.choice is Choice.ACCEPT:
+            refused += [job for job in open_decision.members if job.refusal]
+            candidates += [job for job in open_decision.members if not job.refusal]
         else:
-            candidates += _judge_declared_jobs(one, sources, data)
+            candidates += _judge_declared_jobs(open_decision, sources, data)
     return Outcomes(
         decisions=effective,
         plans=plan_acceptance(candidates, data.blobs, data.known),
@@ -101,10 +105,10 @@ def plan_outcomes(decisions: Iterable[OpenDecision], data: RunData) -> Outcomes:
     )
 
 
-def _propose_declarations(one: OpenDecision, data: RunData) -> tuple[DeviationEdit, ...]:
-    proposal = propose(one.members, data.jobs, data.known, one.decision)
+def _propose_declarations(open_decision: OpenDecision, data: RunData) -> tuple[DeviationEdit, ...]:
+    proposal = propose(open_decision.members, data.jobs, data.known, open_decision.decision)
     if proposal.refusal:
-        raise UsageError(f"{one.group.id}: no deviation: {proposal.refusal}")
+        raise UsageError(f"{open_decision.group.id}: no deviation: {proposal.refusal}")
     return proposal.declarations
 
 
@@ -145,17 +149,18 @@ def read_line_length(file: Path) -> int:
 
 
 def _judge_declared_jobs(
-    one: OpenDecision, sources: Mapping[Path, bytes], data: RunData
+    open_decision: OpenDecision, sources: Mapping[Path, bytes], data: RunData
 ) -> Iterable[JudgedJob]:
     """Yield the jobs of a deviation that may become golden once it is declared.
 
     Raises:
         UsageError: If a job would still be unexpected in spite of the deviation.
     """
-    files = {member.job.case.file for member in one.members} & sources.keys()
+    # Members of one group may be in several case files.
+    files = {member.job.case.file for member in open_decision.members} & sources.keys()
     cases = {case.id: case for file in files for case in parse_cases(file, sources[file])}
     judge = data.new_judge()
-    for member in one.members:
+    for member in open_decision.members:
         case = member.job.case
         declared = cases[case.id].deviations if case.id in cases else case.deviations
         job = replace(member.job, case=replace(case, deviations=declared))
@@ -163,20 +168,21 @@ def _judge_declared_jobs(
         if _is_still_unexpected(again):
             record = again.record
             raise UsageError(
-                f"{one.group.id}: {record.case} on {record.cell} would still be {record.verdict}: "
-                f"{next(iter(record.reasons), 'no reason given')}; give another range, platform "
-                "or pattern"
+                f"{open_decision.group.id}: {record.case} on {record.cell} would still be "
+                f"{record.verdict}: {next(iter(record.reasons), 'no reason given')}; "
+                "give another range, platform or pattern"
             )
         if not again.refusal:
             yield again
 
 
-def _is_still_unexpected(one: JudgedJob) -> bool:
+def _is_still_unexpected(judged: JudgedJob) -> bool:
     """Say whether a job would still be unexpected with the declarations of its case."""
-    verdict = one.record.verdict
+    verdict = judged.record.verdict
+    # A job can also be fixed compared with a recorded failure, without a leftover deviation.
     if verdict in {Verdict.FIXED, Verdict.STALE}:
-        return bool(find_ended(one))
-    return verdict in {Verdict.CRASHED, Verdict.TIMED_OUT} or is_undeclared(one.record)
+        return bool(find_ended(judged))
+    return verdict in {Verdict.CRASHED, Verdict.TIMED_OUT} or is_undeclared(judged.record)
 
 
 def plan_acceptance(
@@ -190,8 +196,8 @@ def plan_acceptance(
         known: Every known jax release.
     """
     by_root: dict[Path, list[Candidate]] = {}
-    for one in jobs:
-        job, record = one.job, one.record
+    for judged in jobs:
+        job, record = judged.job, judged.record
         candidate = Candidate(
             case=job.case,
             variant=name_golden_variant(job),

@@ -71,8 +71,8 @@ class DeviationEdit:
         return f"{self.function} on {where}: {seen}{match}"
 
 
-def _format_range(one: Deviation | None) -> str:
-    return f"jax{one.releases}" if one and one.releases else "every release"
+def _format_range(deviation: Deviation | None) -> str:
+    return f"jax{deviation.releases}" if deviation and deviation.releases else "every release"
 
 
 class EditProposal(NamedTuple):
@@ -90,11 +90,11 @@ class EditProposal(NamedTuple):
         Returns:
             Their common value, or a phrase if they differ; None if the field cannot be chosen.
         """
-        new = [one.deviation for one in self.declarations if one.deviation is not None]
+        new = [edit.deviation for edit in self.declarations if edit.deviation is not None]
         if not new:
-            left = {one.releases for one in self.declarations}
+            left = {edit.releases for edit in self.declarations}
             return (left.pop() or "") if field == "releases" and len(left) == 1 else None
-        found = {getattr(one, field) for one in new}
+        found = {getattr(edit, field) for edit in new}
         return str(found.pop()) if len(found) == 1 else "as proposed for each"
 
 
@@ -120,24 +120,26 @@ def propose(
         terms = msgspec.structs.replace(
             terms, match=find_common_pattern([*map(_get_message, jobs)])
         )
-    by_function: dict[tuple[Path, str], list[JudgedJob]] = {one.function: [] for one in jobs}
-    for one in run:
-        if one.function in by_function:
-            by_function[one.function].append(one)
+    by_function: dict[tuple[Path, str], list[JudgedJob]] = {judged.function: [] for judged in jobs}
+    for judged in run:
+        if judged.function in by_function:
+            by_function[judged.function].append(judged)
     ends: list[DeviationEdit] = []
     new: list[DeviationEdit] = []
     for function, every in by_function.items():
-        mine = [one for one in jobs if one.function == function]
-        over = [one for one in mine if find_ended(one)]
+        mine = [judged for judged in jobs if judged.function == function]
+        over = [judged for judged in mine if find_ended(judged)]
         ends += _propose_ends(over, every, known, terms)
-        new += _propose_new([one for one in mine if not find_ended(one)], every, known, terms)
+        new += _propose_new(
+            [judged for judged in mine if not find_ended(judged)], every, known, terms
+        )
     return EditProposal((*ends, *new))
 
 
-def _find_refusal(one: JudgedJob) -> str:
+def _find_refusal(judged: JudgedJob) -> str:
     """Return the reason why no deviation can be declared or ended for a job; empty if it can."""
-    record = one.record
-    if find_ended(one):
+    record = judged.record
+    if find_ended(judged):
         return ""
     if is_case_error(record.error):
         return CASE_IS_WRONG
@@ -148,20 +150,20 @@ def _find_refusal(one: JudgedJob) -> str:
     return ""
 
 
-def find_ended(one: JudgedJob) -> tuple[Deviation, ...]:
+def find_ended(judged: JudgedJob) -> tuple[Deviation, ...]:
     """Return the declared deviations that a job no longer shows, by its verdict."""
-    return _find_declared(one) if one.record.verdict in _NO_LONGER_SHOWN else ()
+    return _find_declared(judged) if judged.record.verdict in _NO_LONGER_SHOWN else ()
 
 
-def _find_declared(one: JudgedJob) -> tuple[Deviation, ...]:
-    planned, declared = one.job.planned, one.job.case.deviations
+def _find_declared(judged: JudgedJob) -> tuple[Deviation, ...]:
+    planned, declared = judged.job.planned, judged.job.case.deviations
     platform = planned.cell.platform
     return tuple(d for d in declared if d.covers(planned.release, platform, planned.versions))
 
 
-def _get_message(one: JudgedJob) -> str:
+def _get_message(judged: JudgedJob) -> str:
     """Return the text in which the pattern of a deviation is searched."""
-    record = one.record
+    record = judged.record
     if record.outcome is not Outcome.OK and record.error is not None:
         return record.error.message
     return strip_label("\n".join(text.partition(IF_INTENDED)[0] for text in record.reasons))
@@ -189,13 +191,15 @@ def _propose_new(
     showing: Sequence[JudgedJob], every: Sequence[JudgedJob], known: Sequence[str], terms: Terms
 ) -> Iterable[DeviationEdit]:
     """Yield new deviations of a function, shared by parametrisations with the same result."""
-    others = [one for one in every if one not in showing and one.record.outcome.observed]
+    others = [
+        judged for judged in every if judged not in showing and judged.record.outcome.observed
+    ]
     by_result: dict[tuple[Outcome, str, str], list[JudgedJob]] = {}
-    for one in showing:
-        record = one.record
+    for judged in showing:
+        record = judged.record
         failed = record.error is not None and record.outcome is not Outcome.OK
         error = record.error.type if failed and record.error else ""
-        by_result.setdefault((record.outcome, error, one.param), []).append(one)
+        by_result.setdefault((record.outcome, error, judged.param), []).append(judged)
     params: dict[tuple[Outcome, str, str, str], list[str]] = {}
     for (outcome, error, param), where in by_result.items():
         elsewhere = [o for o in (*others, *showing) if o.param == param and o not in where]
@@ -206,7 +210,7 @@ def _propose_new(
             file=showing[0].job.case.file,
             function=showing[0].job.case.name,
             # Without parameters, so that parametrisations that are added later are covered.
-            params=() if set(named) == {one.param for one in every} else tuple(named),
+            params=() if set(named) == {judged.param for judged in every} else tuple(named),
             deviation=Deviation(
                 outcome=str(outcome),
                 error=error,
@@ -223,23 +227,23 @@ def _propose_ranges(
     seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob], known: Sequence[str], terms: Terms
 ) -> Iterable[tuple[str, str]]:
     """Yield ranges and platforms that cover some jobs and, if possible, none of others."""
-    platforms = list(dict.fromkeys(one.platform for one in seen))
+    platforms = list(dict.fromkeys(judged.platform for judged in seen))
     if terms.platform is not None:
         platforms = [terms.platform]
     elif not _is_platform_specific(seen, unseen):
         platforms = [""]
     for platform in platforms:
         # A platform of the reviewer's choice may be a prefix, e.g. `tpu`, which no job has itself.
-        mine = [one for one in seen if one.platform == platform] or seen
-        theirs = [one for one in unseen if not platform or one.platform == platform]
+        mine = [judged for judged in seen if judged.platform == platform] or seen
+        theirs = [judged for judged in unseen if not platform or judged.platform == platform]
         tight = find_tightest_range({o.release for o in mine}, {o.release for o in theirs}, known)
         yield tight if terms.releases is None else terms.releases, platform
 
 
 def _is_platform_specific(seen: Sequence[JudgedJob], unseen: Sequence[JudgedJob]) -> bool:
     """Say whether only the platform sets some jobs apart from others of the same release."""
-    releases = {one.release for one in seen}
-    places = {(one.release, one.platform) for one in seen}
+    releases = {judged.release for judged in seen}
+    places = {(judged.release, judged.platform) for judged in seen}
     return any(o.release in releases and (o.release, o.platform) not in places for o in unseen)
 
 
@@ -248,15 +252,15 @@ def _propose_ends(
 ) -> Iterable[DeviationEdit]:
     """Yield the ends of deviations that jobs of one function no longer show."""
     ending: list[Deviation] = []
-    for one in over:
-        ending += [deviation for deviation in find_ended(one) if deviation not in ending]
+    for judged in over:
+        ending += [deviation for deviation in find_ended(judged) if deviation not in ending]
     for deviation in ending:
-        gone = {one.release for one in over if deviation in find_ended(one)}
+        gone = {judged.release for judged in over if deviation in find_ended(judged)}
         shown = {
-            one.release
-            for one in every
-            if one.record.verdict in {Verdict.KNOWN, Verdict.CHANGED}
-            and deviation in _find_declared(one)
+            judged.release
+            for judged in every
+            if judged.record.verdict in {Verdict.KNOWN, Verdict.CHANGED}
+            and deviation in _find_declared(judged)
         }
         # A release where only some cells are fixed keeps its deviation.
         left = narrow_range(deviation.releases, gone - shown, shown, known)

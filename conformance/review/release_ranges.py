@@ -40,6 +40,7 @@ def find_tightest_range(
     if any(parse_version(release) < parse_version(first) for release in order):
         older = [r for r in without if parse_version(r) < parse_version(first)]
         parts.append(_make_bound(">=", first, seen, older))
+    # The next release does not show the behaviour: the bound excludes it and all later releases.
     if newer and newer[0] in without:
         beyond = [r for r in without if parse_version(r) > parse_version(last)]
         parts.append(_make_bound("<", newer[0], seen, beyond))
@@ -108,6 +109,7 @@ def narrow_range(
     """
     everything = sorted({*known, *gone, *seen}, key=parse_version)
     remaining: list[str] = []
+    # Releases older than all runs keep their declaration, since nothing contradicts it.
     shows = True
     for release in everything:
         if release in gone or release in seen:

@@ -137,6 +137,7 @@ class Review:
     def find_refusal(self, group: ReviewGroup, choice: Choice) -> str:
         """Return the reason why a decision cannot be taken, empty if it can."""
         if choice is Choice.ACCEPT:
+            # One job that can be accepted is enough; the others are left out.
             reasons = dict.fromkeys(member.refusal for member in group.members)
             return "" if "" in reasons else "; ".join(reasons)
         return self.data.make_proposal(group).refusal if choice is Choice.DEVIATION else ""
@@ -249,6 +250,7 @@ class Review:
             for file, data in outcomes.sources.items():
                 write_atomically(file, data, durable=True)
             written = [one.decision for one in outcomes.decisions]
+            # Case files changed, so the records of the run would no longer belong to them.
             same = self._hash_written_files(outcomes)
             self.save(lambda log: log.mark_written(written, same))
         self.reload()

@@ -259,6 +259,7 @@ class MetricPredicate:
             )
         values = self.metric.values(records)
         bad = sum(not self.is_good(value) for value in values)
+        # The surplus of samples on one side: bad minus good.
         margin = 2 * bad - len(values)
         if abs(margin) >= MARGIN:
             return BAD if margin > 0 else GOOD
@@ -285,6 +286,7 @@ def separate_ends(
         bad: Samples of the bad endpoint.
     """
     found = MetricPredicate(metric=metric, good=median(good), bad=median(bad))
+    # Medians that differ by noise would give a threshold within the noise.
     if abs(found.good - found.bad) <= metric.resolution:
         return None
     wrong_side = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
@@ -323,6 +325,7 @@ def compare_endpoints(
             raise EndpointsError(
                 f"{name}: has no {metric.name}; expected a --stage, --region or --metric of its own"
             )
+    # Fewer samples may be separated by chance.
     if min(map(len, ends)) < FIRST:
         return None
     found = separate_ends(metric, *map(metric.values, ends))

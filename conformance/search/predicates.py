@@ -262,6 +262,7 @@ def read_output(side: StoredJob, artifact: str = OUTPUT) -> str:
         artifact: `OUTPUT`, without the facts of its environment, or `STDOUT`.
     """
     blob = side.record.artifacts.get(artifact)
+    # Output may be cut in the middle of a character, or be binary.
     return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
 
 

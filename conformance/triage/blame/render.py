@@ -113,6 +113,7 @@ def _render_unresolved_units(guilty: MinimalSet[Unit]) -> Iterator[str]:
 
 def _list_reasons(answer: BlameAnswer, names: Collection[str]) -> list[str]:
     """Return why packages cannot be moved without others."""
+    # Reasons within a unit are left out: its packages move together anyway.
     reasons = (answer.mixtures.reasons[name].items() for name in names)
     return list(dict.fromkeys(why for two in reasons for other, why in two if other not in names))
 

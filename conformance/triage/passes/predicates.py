@@ -81,6 +81,7 @@ def _has_same_bits(side: StoredJob, known: StoredJob, tolerance: Tolerance) -> b
     # The hash of the blob: equal bytes need not be loaded.
     if value == known_value:
         return True
+    # Other bytes may be an equal value, e.g. if one of them has no readable sharding.
     compared = compare_values(load_value(side), load_value(known), tolerance)
     return compared.agreement is Agreement.EQUAL
 

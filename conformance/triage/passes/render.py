@@ -81,6 +81,7 @@ def render_answer(answer: PassAnswer) -> Iterator[str]:
         passes = "it" if len(answer.culprits) == 1 else "them"
         yield f"without {passes} the optimised HLO changes:"
         yield from _render_patterns(answer.changes)
+    # A lost process is no error, but explains a long search.
     processes = plural(answer.lost, "process", "processes")
     lost = f"; {processes} ended on the way, and another went on" if answer.lost else ""
     yield f"{plural(len(answer.steps), 'probe')}, {format_seconds(answer.steps)}{lost}"

@@ -67,6 +67,7 @@ class UpgradeAxis:
     @property
     def coarse(self) -> frozenset[int]:
         """Places tried before intervals are halved: the last of each minor release."""
+        # A dictionary keeps the last place of each minor release.
         minors = {Version(cell.release).release[:2]: n for n, cell in enumerate(self.cells)}
         return frozenset(minors.values())
 

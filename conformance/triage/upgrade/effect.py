@@ -98,6 +98,7 @@ def classify_change(change: Transition) -> Effect:
         change: Two jobs of one case.
     """
     before, after = change.before.record, change.after.record
+    # Fixed and regressed first: whether a case works outranks other differences.
     if change.kind is TransitionKind.FIXED:
         return Effect.FIXED
     if change.kind is TransitionKind.REGRESSED:
