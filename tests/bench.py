@@ -60,14 +60,13 @@ def python_of(planned: PlannedCell) -> Path:
     return provision(planned.cell, lock=lock, cache=cache_root()).python
 
 
-def cache_beside(folder: Path) -> Path:
-    """Return a cache folder that has everything of its own, but for the environments.
+def make_test_cache(folder: Path) -> Path:
+    """Return an empty cache folder that shares only the environments of the user's cache.
 
-    They take long to make, and nothing that is done with them changes them: all tests have those of
-    the user's cache.
+    Environments take long to provision, and no test changes them.
 
     Args:
-        folder: The cache folder, made if need be.
+        folder: The cache folder, created if it is missing.
     """
     environments = cache_root() / ENVIRONMENTS
     environments.mkdir(exist_ok=True)
@@ -106,9 +105,9 @@ class Bench:
     """A worker of one cell, and a folder that case files are written to.
 
     Args:
-        planned: The cell.
-        folder: Where case files go.
-        worker: A worker that runs already; it is then left running.
+        planned: Cell of the worker.
+        folder: Folder for case files.
+        worker: A running worker; it is started if missing.
         spawn: Whether each job gets a fresh interpreter.
     """
 
@@ -128,7 +127,7 @@ class Bench:
 
     @property
     def pid(self) -> int:
-        """Process of the worker."""
+        """Process id of the worker."""
         return self.worker._process.pid
 
     def at(self, folder: Path) -> Bench:

@@ -15,7 +15,7 @@ from conformance.model.value import Leaf, Value
 
 
 def leaf(array: Any, path: str = "out", kind: str = "array", **more: Any) -> Leaf:
-    """Return an array, or anything NumPy makes one of, as a leaf."""
+    """Return an array, or anything that NumPy converts to one, as a leaf."""
     array = np.asarray(array)
     return Leaf(
         path=path,

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures, groups and skips of all tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROJECTS = "3.11"
 """Python of the cells of `tests.projects`."""
 BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
-"""Fixtures whose cells are looked for when they are asked for."""
+"""Fixtures that find the interpreters of their cells themselves."""
 
 
 CELLS = ("cli", "faults", "suites/running", "suites/test_inside.py", "cells/test_provision.py")
@@ -32,10 +32,10 @@ SERVERS = ("store", "report/site/test_browser", "notify/test_github.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Under `nohup`, or in the background of a script, tests of Ctrl-C and of a hangup hold, too.
+    """Catch signals that `nohup` or a background job ignores, so that tests can send them.
 
-    A signal that is ignored is ignored by every process that a test starts, too; one that is caught
-    is not. The tests themselves go on without heeding it.
+    Processes inherit an ignored signal but not a handler: with an empty handler the tests ignore
+    the signal, and the processes that they start do not.
     """
     for sent in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(sent) is signal.SIG_IGN:
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with its group: `unit`, `cells` or `servers`, which tox runs by themselves."""
+    """Mark each test with its group, `unit`, `cells` or `servers`: tox runs one after another."""
     for item in items:
         if item.nodeid.startswith("tests/"):  # `pytest cases` loads this file, too
             item.add_marker(_group_of(item))
@@ -79,7 +79,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test of cells, before its fixtures, if this host lacks their Python.
 
     The cells of the projects that tests make have Python 3.11, unless the marker names others:
-    `cell("3.12")`. A bench looks for the Pythons of its own cells.
+    `cell("3.12")`. A bench itself looks for the Pythons of its cells.
     """
     marker = item.get_closest_marker("cell")
     if marker is None or not BENCHES.isdisjoint(getattr(item, "fixturenames", ())):
@@ -96,7 +96,7 @@ _ORIGINAL = MissingInterpreterError.__init__
 
 
 def _skip(error: MissingInterpreterError, python: str, rejected: Sequence[str]) -> None:
-    """Skip instead of an error that an interpreter is missing."""
+    """Skip the test instead of raising the error."""
     os.environ[DOWNLOADS] = "0"  # it has just been tried: no other test waits for it
     _ORIGINAL(error, python, rejected)
     pytest.skip(str(error))
@@ -116,16 +116,16 @@ def _skip_without_interpreter() -> Iterator[None]:
 
 @pytest.fixture
 def missing_interpreter_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a missing interpreter be the error that users get: for tests about it."""
+    """Raise the error that users get for a missing interpreter, instead of skipping the test."""
     monkeypatch.setattr(MissingInterpreterError, "__init__", _ORIGINAL)
 
 
 @pytest.fixture
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
-    """A project in a folder of the test's own, with the files that the module or test names.
+    """A temporary project with the files of the marker `project` of the module or test.
 
     `pytestmark = pytest.mark.project({"cases/family/topic.py": TEXT}, locks=["jax0.5.3-py311"])`
-    gives files by path, and committed locks beside that of the usual release. Without the marker
+    names files by path, and committed locks in addition to that of the usual release. Without it
     the project has no cases. A module that needs more than files overrides this fixture and
     requests it.
     """
@@ -151,7 +151,7 @@ def shared_bench(
 
 @pytest.fixture
 def bench(shared_bench: Bench, tmp_path: Path) -> Bench:
-    """The kept worker, with a folder of case files of this test's own."""
+    """The shared worker, with a new folder for case files."""
     return shared_bench.at(tmp_path)
 
 

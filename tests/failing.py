@@ -1,4 +1,4 @@
-"""Calls that fail once: an input/output error at every place where something is written."""
+"""Fault injection: a call that fails once, at its first use, then at its second, and so on."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     import pytest
 
 CALLS: Final = ("open", "mkdir", "link", "fsync", "replace", "unlink")
-"""Calls of the system by which files are written, in the module `os`."""
+"""Functions of `os` that create, write or remove files."""
 
 
 class Failing:
     """A call that fails once.
 
     Args:
-        original: The call.
-        nth: Which time it fails, counted from 0.
-        error: Makes the error.
+        original: The original function.
+        nth: Index of the call that fails, from 0.
+        error: Function that makes the error.
 
     Attributes:
-        calls: How often it was called.
+        calls: Number of calls outside `pause`.
     """
 
     def __init__(
@@ -36,14 +36,13 @@ class Failing:
         self._error = error
         self._paused = False
 
-    @property
-    def failed(self) -> bool:
-        """Whether it was called often enough to fail."""
+    def has_failed(self) -> bool:
+        """Whether the failing call was reached."""
         return self.calls > self._nth
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Do as the original does, and do not count, as of what is prepared or looked at."""
+    def pause(self) -> Iterator[None]:
+        """Neither count nor fail, for the preparation and the assertions of a test."""
         self._paused = True
         try:
             yield
@@ -51,7 +50,7 @@ class Failing:
             self._paused = False
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Do as the original does, but for one time."""
+        """Call the original function, or raise if this is the failing call."""
         if self._paused:
             return self._original(*arguments, **keywords)
         self.calls += 1
@@ -61,35 +60,35 @@ class Failing:
 
 
 def input_output_error() -> OSError:
-    """Return what a broken disk raises."""
+    """Return the error of a broken disk."""
     return OSError(errno.EIO, "input/output error")
 
 
-def failing_once(
+def fail_each_call_once(
     monkeypatch: pytest.MonkeyPatch,
     owner: Any,
     call: str,
     error: Callable[[], Exception] = input_output_error,
 ) -> Iterator[Failing]:
-    """Let a call fail at its first time, then at its second and so on, until none fails.
+    """Let a function fail at its first call, then at its second and so on, until none fails.
 
-    The call is replaced in the body of the loop over this. The last turn is one in which nothing
+    The function is replaced while the body of the `for` loop runs. In the last iteration nothing
     fails.
 
     Args:
-        monkeypatch: Replaces the call.
-        owner: Module or class that has it.
-        call: Its name.
-        error: Makes the error.
+        monkeypatch: Fixture that replaces the function.
+        owner: Module or class that has the function.
+        call: Name of the function.
+        error: Function that makes the error.
 
     Yields:
-        The call of each turn.
+        The replacement in each iteration.
     """
     original, nth, reached = getattr(owner, call), 0, True
     while reached:
-        # Of a class the call is a method: then its object is the first argument.
+        # A plain function, so that a method of a class still receives its object.
         failing = Failing(original, nth, error)
         with monkeypatch.context() as patched:
             patched.setattr(owner, call, lambda *a, _failing=failing, **k: _failing(*a, **k))
             yield failing
-        reached, nth = failing.failed, nth + 1
+        reached, nth = failing.has_failed(), nth + 1

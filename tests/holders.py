@@ -1,4 +1,4 @@
-"""Another writer that holds a lock for some time."""
+"""A concurrent writer that holds the lock of a folder for some time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def another_writer(folder: Path, seconds: float = 0.3) -> Iterator[threading.Eve
 
     Args:
         folder: The folder.
-        seconds: How long.
+        seconds: Time until the lock is released.
 
     Yields:
         An event that is set as soon as the lock is released.

@@ -1,4 +1,4 @@
-"""Commands that texts propose: found in them, and parsed as the command line parses them."""
+"""Find the commands that texts propose, and parse them as the command line does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 STAND_IN: Final = "0.6.2"
-"""What is put where a message has a name, a path or a release of the moment."""
+"""Replacement for the interpolated names, paths and releases of a message."""
 _NAMES: Final = "|".join(COMMANDS)
 _LINE: Final = re.compile(rf"^[ >$*-]*(conformance (?:{_NAMES})\b.*)$", re.MULTILINE)
 _QUOTED: Final = re.compile(rf"(?<!`)`(conformance (?:{_NAMES})(?: [^`]*)?)`")
@@ -34,11 +34,11 @@ _AT_THE_END: Final = re.compile(
 _COMMENT: Final = re.compile(r"\s{2,}\S.*$")
 _SHELL: Final = frozenset("|<>&;")
 _HOLE: Final = re.compile(r"[A-Z][A-Z_]*|\.\.\.")
-"""A word that stands for one that the reader puts in."""
+"""A placeholder that the reader replaces."""
 
 
 def in_text(text: str) -> set[str]:
-    """Return the commands that a text proposes: lines of their own, in backticks, after a colon."""
+    """Return the commands that a text proposes: whole lines, in backticks, after a colon."""
     joined = re.sub(r"\\\n\s*", "", text)
     return {
         found.strip().rstrip(".")
@@ -63,7 +63,7 @@ def in_markdown(text: str) -> set[str]:
 
 
 def in_page(content: bytes) -> set[str]:
-    """Return the commands of an HTML page, each in an element of its own."""
+    """Return the commands of an HTML page, each the whole text of an element."""
     found = re.findall(rf">(conformance (?:{_NAMES})\b[^<]*)<", content.decode())
     return {html.unescape(text).strip() for text in found}
 
@@ -143,8 +143,8 @@ def check(command: str) -> click.Context:
     """Parse a command as the command line does, without running it; its cells are selected.
 
     Raises:
-        ClickException: If it is refused.
-        ConformanceError: If what it calls a cell is none.
+        ClickException: If the command line rejects it.
+        ConformanceError: If the selector of a cell is invalid.
     """
     words = words_of(command)
     assert words.pop(0) == "conformance"

@@ -1,4 +1,4 @@
-"""Processes that tests wait for."""
+"""Waiting for processes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 import psutil
 
 
-def gone(pid: int, seconds: float = 4) -> bool:
-    """Say whether a process ends within a while.
+def ends_within(pid: int, seconds: float = 4) -> bool:
+    """Say whether a process ends within some seconds; a zombie has ended.
 
     Args:
-        pid: The process.
-        seconds: How long it may take.
+        pid: Id of the process.
+        seconds: Time to wait.
     """
     end = time.monotonic() + seconds
     while time.monotonic() < end:

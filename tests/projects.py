@@ -1,4 +1,4 @@
-"""Projects made of a `{filename: text}` mapping, and the real command line run in them."""
+"""Projects made of a `{filename: text}` mapping, with the real command line."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def case(body: str, decorator: str = "probe()", name: str = "case") -> str:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a command ended: exit status and what it printed."""
+    """Exit status and output of a command."""
 
     code: int
     out: str
@@ -63,12 +63,12 @@ class Ending:
 
     @property
     def json(self) -> Any:
-        """What it printed on standard output, as JSON."""
+        """Standard output, parsed as JSON."""
         return json.loads(self.out)
 
     @property
     def error(self) -> str:
-        """Its one error, without the name of the program."""
+        """The only line of standard error, without the name of the program."""
         (line,) = self.err.splitlines()
         assert line.startswith("conformance: ")
         return line.removeprefix("conformance: ")
@@ -76,11 +76,11 @@ class Ending:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with cases and matrices of its own, in which commands are run.
+    """A temporary project in which commands are run.
 
     Attributes:
         path: The folder; the working directory of its commands.
-        capsys: What takes their output.
+        capsys: Fixture that captures their output.
     """
 
     path: Path
@@ -99,7 +99,7 @@ class Project:
         return Ending(int(code), captured.out, captured.err)
 
     def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-        """Start a `conformance` command as a process of its own."""
+        """Start a `conformance` command as a separate process."""
         return subprocess.Popen(
             [sys.executable, "-m", "conformance", *map(str, arguments)],
             cwd=self.path,
@@ -132,7 +132,7 @@ class Project:
         write_files(self.path, files)
 
     def golden(self, pattern: str) -> Path:
-        """Return the one golden file of a pattern, below any family."""
+        """Return the only golden file that matches a pattern, of any family."""
         (file,) = self.path.glob(f"cases/*/golden/*/{pattern}")
         return file
 

@@ -1,4 +1,4 @@
-"""A program in a real terminal: a pseudo-tty, and the screen that someone would see."""
+"""A program in a real terminal: a pseudo-tty, and the screen that it shows."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds within which a program answers."""
 _QUIET = 0.05
+"""Seconds without output after which a read gives up."""
 
 
 class Terminal:
@@ -28,7 +29,7 @@ class Terminal:
         arguments: Arguments of the command.
         folder: Working directory.
         size: Columns and lines.
-        env: Environment variables beside those that there are.
+        env: Additional environment variables.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Terminal:
         self._stream: Any = pyte.ByteStream(self._screen)
         self.raw = b""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+        # Tests set COLUMNS for captured output; the size of the pseudo-tty must count instead.
         environment.pop("COLUMNS", None)
         self.process = pexpect.spawn(
             sys.executable,
@@ -52,23 +54,24 @@ class Terminal:
             dimensions=(lines, columns),
             timeout=PATIENCE,
         )
+        # pexpect would wait 50 ms before each key.
         self.process.delaybeforesend = None
 
     @property
     def lines(self) -> list[str]:
-        """What is on the screen."""
+        """Lines on the screen."""
         return [text.rstrip() for text in self._screen.display]
 
     @property
     def text(self) -> str:
-        """What is on the screen, as one text."""
+        """Lines on the screen, as one text."""
         return "\n".join(self.lines)
 
     def press(self, keys: str) -> None:
         """Send keys."""
         self.process.send(keys)
 
-    def until(self, *words: str) -> str:
+    def wait_for(self, *words: str) -> str:
         """Wait until the screen shows some words, and return it."""
         end = time.monotonic() + PATIENCE
         while not all(word in self.text for word in words):
@@ -82,8 +85,8 @@ class Terminal:
         self._screen.resize(lines, columns)
         self.process.setwinsize(lines, columns)
 
-    def ended(self) -> int | None:
-        """Wait for the end, and return the exit status; None of what a signal ended."""
+    def wait_for_exit(self) -> int | None:
+        """Wait for the end, and return the exit status; None if a signal ended it."""
         end = time.monotonic() + PATIENCE
         while self._take() or self.process.isalive():
             assert time.monotonic() < end, f"did not end:\n{self.text}"

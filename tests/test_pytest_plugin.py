@@ -17,7 +17,7 @@ from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.platforms import get_platform
 from conformance.engine.run_directory import RunDirectory
 from conformance.pytest_plugin import Bench
-from tests.bench import cache_beside
+from tests.bench import make_test_cache
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdis
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache folder of this module's own, but for the environments that are there already."""
-    return cache_beside(tmp_path_factory.mktemp("cache"))
+    return make_test_cache(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

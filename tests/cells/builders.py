@@ -1,4 +1,4 @@
-"""Small worlds for the tests: a table of releases, locks, wheels and interpreters made up here."""
+"""Made-up release tables, locks, wheels and interpreters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of cells share."""
+"""Fixtures of the tests of cells."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex]:
-    """A package index of this test's own, chosen as a user would choose one."""
+    """A fake package index, selected by its variable as a user would select it."""
     folder = tmp_path / "index"
     folder.mkdir()
     made = FakeIndex(folder=folder)

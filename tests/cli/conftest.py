@@ -10,7 +10,7 @@ import pytest
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.interpreters import forget_interpreters
 from conformance.cli import progress
-from tests.bench import cache_beside
+from tests.bench import make_test_cache
 from tests.projects import Project, make_project
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache folder for the session that shares only the environments with the user's cache."""
-    return cache_beside(tmp_path_factory.mktemp("conformance-cache"))
+    return make_test_cache(tmp_path_factory.mktemp("conformance-cache"))
 
 
 @pytest.fixture(scope="session")

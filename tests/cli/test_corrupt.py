@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import cache_beside
+from tests.bench import make_test_cache
 from tests.projects import GOOD, SMOKE, case
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def test_damaged_cache_entry_only_costs_another_run(
     how: str,
 ) -> None:
     """Jobs with damaged blobs or entries run again, and are cached again."""
-    cache = cache_beside(tmp_path / "cache")
+    cache = make_test_cache(tmp_path / "cache")
     monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
     project = new_project({TOPIC: case("return Observed(7, reference=7)")})
     project.run("run")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import cache_beside
+from tests.bench import make_test_cache
 from tests.engine.written_runs import record, write
 from tests.projects import CELL, GOOD, HEAD
 
@@ -107,7 +107,7 @@ def test_full_cache_disk_does_not_stop_a_run(
     project = new_project({TOPIC: FIRST_SMALL})
     assert project.run("run", "fam/two").code == 0  # so that the environment is there
     disk = new_disk("size=2m")
-    cache_beside(disk)
+    make_test_cache(disk)
     monkeypatch.setenv("CONFORMANCE_CACHE", str(disk))
     assert project.run("run", "--jobs", "1").code == 0
     notes = [note for note in caplog.messages if "no space left on device" in note]

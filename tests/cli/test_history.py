@@ -16,7 +16,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from conformance.model.outcome import ExitCode, Outcome, Verdict
 from conformance.model.run import RunCell
 from tests.engine.written_runs import A, record, write
-from tests.failing import CALLS, failing_once, input_output_error
+from tests.failing import CALLS, fail_each_call_once, input_output_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -249,12 +249,12 @@ def test_io_error_while_adding_loses_no_stored_run(
 ) -> None:
     """Each call and statement fails once: one error line, and the next add works."""
     first, second = make_run(project, 1), make_run(project, 2, Verdict.REGRESSED)
-    for nth, failing in enumerate(failing_once(monkeypatch, owner, call, error)):
+    for nth, failing in enumerate(fail_each_call_once(monkeypatch, owner, call, error)):
         store = ("--store", f"history{nth}.db")
-        with failing.paused():
+        with failing.pause():
             assert project.run("history", "add", first, *store).code == 0
         ending = project.run("history", "add", second, *store)
-        with failing.paused():
+        with failing.pause():
             if ending.code:
                 assert ending.code in {ExitCode.USAGE, ExitCode.INFRA}
                 assert "input/output error" in ending.error
@@ -276,13 +276,13 @@ def test_failing_prune_removes_all_old_runs_or_none(
     """The remaining runs are complete."""
     first, second = make_run(project, 1), make_run(project, 30, Verdict.REGRESSED)
     for nth, failing in enumerate(
-        failing_once(monkeypatch, DefaultDialect, call, make_sqlite_io_error)
+        fail_each_call_once(monkeypatch, DefaultDialect, call, make_sqlite_io_error)
     ):
         store = ("--store", f"history{nth}.db")
-        with failing.paused():
+        with failing.pause():
             assert project.run("history", "add", first, second, *store).code == 0
         ending = project.run("history", "prune", "--keep-days", "20", *store)
-        with failing.paused():
+        with failing.pause():
             assert ending.code in {ExitCode.OK, ExitCode.INFRA}
             assert list_run_names(project, *store) in (["night-1", "night-30"], ["night-30"])
             assert project.run("history", "prune", "--keep-days", "20", *store).code == 0

@@ -30,7 +30,7 @@ COLOUR = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])[;m]")
 
 
 @pytest.fixture
-def opened(reviewed: Project) -> Iterator[Open]:
+def open_review(reviewed: Project) -> Iterator[Open]:
     """Return a function that opens a review in a terminal, which is closed after the test."""
     terminals: list[Terminal] = []
 
@@ -52,57 +52,57 @@ def read_decisions(project: Project) -> str:
 def answer(terminal: Terminal, *answers: tuple[str, str]) -> None:
     """Answer questions, each once it is asked."""
     for question, text in answers:
-        terminal.until(question)
+        terminal.wait_for(question)
         terminal.press(f"{text}\r")
 
 
 def test_review_by_keys_from_first_decision_to_written_files(
-    reviewed: Project, opened: Open
+    reviewed: Project, open_review: Open
 ) -> None:
     """Accept, refusal, deviation, reject, undo, reopening, writing."""
-    terminal = opened()
-    first = terminal.until("1/5 undecided")
+    terminal = open_review()
+    first = terminal.wait_for("1/5 undecided")
     assert "fact" not in first.splitlines()[0]
     order = {name: number for number, name in enumerate(_order(reviewed), 1)}
     _go(terminal, order["wrong"])
     terminal.press("a")
-    terminal.until("no accept: it deviates from its reference")
+    terminal.wait_for("no accept: it deviates from its reference")
     terminal.press("d")
     answer(
         terminal, ("releases it is for", ""), ("platform", ""), ("pattern", "-"),
         ("reason:", "computes 3"), ("issue", "jax-ml/jax#2"),
     )  # fmt: skip
-    terminal.until("deviation: out 1 of 2")
+    terminal.wait_for("deviation: out 1 of 2")
     _go(terminal, order["value"])
     terminal.press("a")
-    terminal.until("accept: out 1 of 2")
+    terminal.wait_for("accept: out 1 of 2")
     terminal.press("u")
-    terminal.until("taken back")
+    terminal.wait_for("taken back")
     _go(terminal, order["value"])
-    terminal.until("value", "undecided")
+    terminal.wait_for("value", "undecided")
     terminal.press("a")
     _go(terminal, order["breaks"])
     terminal.press("r")
     answer(terminal, ("why is it rejected", "a bug of ours"))
-    terminal.until("reject: raised")
+    terminal.wait_for("reject: raised")
     terminal.press("q")
-    assert terminal.ended() == 1
+    assert terminal.wait_for_exit() == 1
     assert "3 decisions are kept in" in terminal.text
-    again = opened()
-    again.until("undecided")
+    again = open_review()
+    again.wait_for("undecided")
     _go(again, order["breaks"])
-    again.until("a bug of ours")
+    again.wait_for("a bug of ours")
     again.press("w")
-    assert "goldens: 0 added, 2 changed" in again.until("write this?")
+    assert "goldens: 0 added, 2 changed" in again.wait_for("write this?")
     again.press("n")
-    again.until("nothing is written")
+    again.wait_for("nothing is written")
     assert "computes 3" not in (reviewed.path / TOPIC).read_text()
     again.press("w")
-    again.until("write this?")
+    again.wait_for("write this?")
     again.press("y")
-    again.until("written: goldens: 0 added, 2 changed", "/3 ")
+    again.wait_for("written: goldens: 0 added, 2 changed", "/3 ")
     again.press("q")
-    assert again.ended() == 1
+    assert again.wait_for_exit() == 1
     assert 'reason="computes 3"' in (reviewed.path / TOPIC).read_text()
 
 
@@ -115,10 +115,10 @@ def _go(terminal: Terminal, number: int) -> None:
     """Go to a group by its number."""
     for _ in range(5):
         terminal.press("p")
-    terminal.until("1/5")
+    terminal.wait_for("1/5")
     for step in range(2, number + 1):
         terminal.press("n")
-        terminal.until(f"{step}/5")
+        terminal.wait_for(f"{step}/5")
 
 
 @pytest.mark.parametrize(
@@ -131,60 +131,62 @@ def _go(terminal: Terminal, number: int) -> None:
     ],
 )
 def test_review_works_in_limited_terminals(
-    opened: Open, size: tuple[int, int], env: dict[str, str]
+    open_review: Open, size: tuple[int, int], env: dict[str, str]
 ) -> None:
     """Narrow, low, without colours, without Unicode."""
-    terminal = opened(size=size, env=env)
-    terminal.until("1/5")
+    terminal = open_review(size=size, env=env)
+    terminal.wait_for("1/5")
     terminal.press("?")
-    terminal.until("keys")
+    terminal.wait_for("keys")
     terminal.press("x")
     for number in range(2, 6):
         terminal.press("n")
-        terminal.until(f"{number}/5")
+        terminal.wait_for(f"{number}/5")
         terminal.press("   ")
     terminal.press("q")
-    assert terminal.ended() == 1
+    assert terminal.wait_for_exit() == 1
     has_colours = "NO_COLOR" not in env and "LC_ALL" not in env
     assert bool(COLOUR.search(terminal.raw)) is has_colours
 
 
-def test_dumb_terminal_gets_no_escape_codes(opened: Open) -> None:
+def test_dumb_terminal_gets_no_escape_codes(open_review: Open) -> None:
     """It is written line by line."""
-    terminal = opened(env={"TERM": "dumb"})
-    terminal.until("1/5")
+    terminal = open_review(env={"TERM": "dumb"})
+    terminal.wait_for("1/5")
     terminal.press("q")
-    assert terminal.ended() == 1
+    assert terminal.wait_for_exit() == 1
     assert b"\x1b" not in terminal.raw
 
 
-def test_escape_codes_in_messages_are_shown_not_executed(reviewed: Project, opened: Open) -> None:
+def test_escape_codes_in_messages_are_shown_not_executed(
+    reviewed: Project, open_review: Open
+) -> None:
     """Such as the code that clears the screen."""
-    terminal = opened("fam/breaks")
-    text = terminal.until("1/1")
+    terminal = open_review("fam/breaks")
+    text = terminal.wait_for("1/1")
     assert "␛[2J bad shape of" in text
     terminal.press("q")
-    terminal.ended()
+    terminal.wait_for_exit()
     assert b"\x1b[2J" not in terminal.raw
 
 
-def test_screen_is_redrawn_after_a_resize(opened: Open) -> None:
+def test_screen_is_redrawn_after_a_resize(open_review: Open) -> None:
     """At once, in any state."""
-    terminal = opened(size=(100, 30))
-    terminal.until("1/5", "u undo")
+    terminal = open_review(size=(100, 30))
+    terminal.wait_for("1/5", "u undo")
     terminal.resize(60, 18)
-    terminal.until("spc n p a r d s u w ? q")
+    terminal.wait_for("spc n p a r d s u w ? q")
     terminal.resize(120, 40)
-    assert "u undo" in terminal.until("space page  n/p group")
+    assert "u undo" in terminal.wait_for("space page  n/p group")
 
 
-def test_keys_typed_ahead_are_all_processed(reviewed: Project, opened: Open) -> None:
+def test_keys_typed_ahead_are_all_processed(reviewed: Project, open_review: Open) -> None:
     """Arrows, letters, and the text of an answer."""
-    terminal = opened()
+    terminal = open_review()
     terminal.press("\x1b[C\x1b[Cn\x1bOD")
-    terminal.until("3/5")
+    terminal.wait_for("3/5")
     terminal.press("rtyped ahead\n")
-    terminal.until("reject: ")
+    terminal.wait_for("reject: ")
     assert "typed ahead" in read_decisions(reviewed)
 
 
@@ -192,68 +194,74 @@ ENDS = {"hangup": signal.SIGHUP, "terminate": signal.SIGTERM}
 
 
 @pytest.mark.parametrize("how", ["\x03", "\x04", *ENDS])
-def test_decisions_survive_interrupt_and_hangup(reviewed: Project, opened: Open, how: str) -> None:
+def test_decisions_survive_interrupt_and_hangup(
+    reviewed: Project, open_review: Open, how: str
+) -> None:
     """Ctrl-C, Ctrl-D and signals; the screen is restored."""
-    terminal = opened("fam/value", "fam/breaks")
-    terminal.until("1/2")
+    terminal = open_review("fam/value", "fam/breaks")
+    terminal.wait_for("1/2")
     terminal.press("a")
-    terminal.until("2/2")
+    terminal.wait_for("2/2")
     if how in ENDS:
         terminal.process.kill(ENDS[how])
     else:
         terminal.press(how)
-    assert terminal.ended() == (1 if how == "\x04" else 130)
+    assert terminal.wait_for_exit() == (1 if how == "\x04" else 130)
     assert '"choice": "accept"' in read_decisions(reviewed)
     assert b"\x1b[?1049l" in terminal.raw
 
 
-def test_closed_terminal_ends_the_review(reviewed: Project, opened: Open) -> None:
+def test_closed_terminal_ends_the_review(reviewed: Project, open_review: Open) -> None:
     """The process does not survive its terminal."""
-    terminal = opened("fam/value", "fam/breaks")
-    terminal.until("1/2")
+    terminal = open_review("fam/value", "fam/breaks")
+    terminal.wait_for("1/2")
     terminal.press("a")
-    terminal.until("2/2")
+    terminal.wait_for("2/2")
     terminal.process.close(force=False)
     assert not terminal.process.isalive()
     assert '"choice": "accept"' in read_decisions(reviewed)
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
-def test_question_can_be_cancelled(reviewed: Project, opened: Open, key: str) -> None:
+def test_question_can_be_cancelled(reviewed: Project, open_review: Open, key: str) -> None:
     """The group stays undecided."""
-    terminal = opened("fam/breaks")
-    terminal.until("1/1")
+    terminal = open_review("fam/breaks")
+    terminal.wait_for("1/1")
     terminal.press("r")
-    terminal.until("why is it rejected")
+    terminal.wait_for("why is it rejected")
     terminal.press(key)
-    terminal.until("called off", "1/1 undecided")
+    terminal.wait_for("called off", "1/1 undecided")
     terminal.press("q")
-    assert terminal.ended() == 1
+    assert terminal.wait_for_exit() == 1
     assert read_decisions(reviewed) == ""
 
 
-def test_review_in_ci_stores_decisions_but_writes_nothing(reviewed: Project, opened: Open) -> None:
+def test_review_in_ci_stores_decisions_but_writes_nothing(
+    reviewed: Project, open_review: Open
+) -> None:
     """The screen says why."""
-    terminal = opened("fam/value", env={"CI": "true"})
-    terminal.until("1/1")
+    terminal = open_review("fam/value", env={"CI": "true"})
+    terminal.wait_for("1/1")
     terminal.press("aw")
-    terminal.until("goldens are never written in CI")
+    terminal.wait_for("goldens are never written in CI")
     terminal.press("q")
-    assert terminal.ended() == 0
+    assert terminal.wait_for_exit() == 0
     assert '"choice": "accept"' in read_decisions(reviewed)
 
 
-def test_range_of_a_deviation_may_contain_the_name_jax(reviewed: Project, opened: Open) -> None:
+def test_range_of_a_deviation_may_contain_the_name_jax(
+    reviewed: Project, open_review: Open
+) -> None:
     """An invalid range, or one that does not cover the release of the run, is refused."""
-    terminal = opened("fam/breaks")
-    terminal.until("1/1")
+    terminal = open_review("fam/breaks")
+    terminal.wait_for("1/1")
     for releases, words in (("soon", "not a specifier"), ("jax<0.5", "would still be")):
         terminal.press("d")
         answer(terminal, ("releases it is for", releases))
         answer(terminal, ("platform", ""), ("pattern", ""), ("reason:", "x"), ("issue", ""))
-        terminal.until(words, "1/1 undecided")
+        terminal.wait_for(words, "1/1 undecided")
     terminal.press("d")
     answer(terminal, ("releases it is for", "jax>=0.6.1"))
     answer(terminal, ("platform", "cpu"), ("pattern", ""), ("reason:", "x"), ("issue", ""))
-    terminal.until("1/1 deviation")
+    terminal.wait_for("1/1 deviation")
     assert '"releases": ">=0.6.1"' in read_decisions(reviewed)

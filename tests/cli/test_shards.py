@@ -14,7 +14,7 @@ from conformance.engine.run_loader import load_run
 from conformance.model.outcome import ExitCode
 from tests.engine.written_runs import A, write
 from tests.engine.written_runs import record as record_of
-from tests.failing import CALLS, failing_once
+from tests.failing import CALLS, fail_each_call_once
 from tests.holders import another_writer
 from tests.projects import CELL, ROOT, case
 
@@ -196,9 +196,9 @@ def test_io_error_while_merging_leaves_the_shards_unchanged(
         for number, values in ((1, (b"one", b"two")), (2, (b"three",)))
     ]
     before = read_files(*parts)
-    for nth, failing in enumerate(failing_once(monkeypatch, os, call)):
+    for nth, failing in enumerate(fail_each_call_once(monkeypatch, os, call)):
         ending = project.run("merge", *parts, "--run", f"whole{nth}")
-        with failing.paused():
+        with failing.pause():
             assert read_files(*parts) == before
             if ending.code:
                 assert ending.code in {ExitCode.USAGE, ExitCode.INFRA}

@@ -1,4 +1,4 @@
-"""Case files written on the spot."""
+"""Fixtures that write case files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Write(Protocol):
-    """Writes case files, given as path below the cases' folder and source."""
+    """Function that writes case files below the folder of cases."""
 
     def __call__(self, **files: str) -> tuple[Case, ...]:
         """Write files, `family__topic=source`, and return the cases of them all."""
@@ -31,9 +31,9 @@ def cases(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def write(cases: Path) -> Write:
-    """What writes case files and discovers them."""
+    """A function that writes case files and discovers their cases."""
 
-    def writing(**files: str) -> tuple[Case, ...]:
+    def write_cases(**files: str) -> tuple[Case, ...]:
         for name, source in files.items():
             family, _, topic = name.partition("__")
             file = cases / family / f"{topic}.py"
@@ -41,4 +41,4 @@ def write(cases: Path) -> Write:
             file.write_text(source)
         return discover(find_case_files(cases))
 
-    return writing
+    return write_cases

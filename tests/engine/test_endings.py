@@ -12,7 +12,7 @@ import pytest
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import decode_traceback
 from tests.bench import leaf_of
-from tests.processes import gone
+from tests.processes import ends_within
 
 if TYPE_CHECKING:
     from tests.bench import Bench
@@ -195,7 +195,7 @@ def test_a_grandchild_does_not_outlive_its_job(bench: Bench, session: str) -> No
         time.sleep(0.1)
         return pid
     """
-    assert gone(int(leaf_of(bench.run(body)).data))
+    assert ends_within(int(leaf_of(bench.run(body)).data))
 
 
 def test_a_tree_of_strays_does_not_outlive_its_job(bench: Bench) -> None:
@@ -217,7 +217,7 @@ def test_a_tree_of_strays_does_not_outlive_its_job(bench: Bench) -> None:
     """
     pids = leaf_of(bench.run(body)).data.decode().strip("' ").split()
     assert len(pids) == 2
-    assert all(gone(int(pid), 1) for pid in pids)
+    assert all(ends_within(int(pid), 1) for pid in pids)
 
 
 @pytest.mark.parametrize(

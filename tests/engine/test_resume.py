@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.bench import cache_beside
+from tests.bench import make_test_cache
 
 pytestmark = pytest.mark.cell
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ def slow(env, n):
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Variables for a separate cache folder, with the existing environments."""
-    cache = cache_beside(tmp_path / "cache")
+    cache = make_test_cache(tmp_path / "cache")
     paths = {"CONFORMANCE_CACHE": str(cache), "PYTHONPATH": str(CHECKOUT)}
     return {**os.environ, **paths}
 

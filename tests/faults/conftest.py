@@ -1,4 +1,4 @@
-"""A project on the spot, with the environments that are there already."""
+"""A project factory, and a cache that shares only the user's environments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def envs() -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, envs: Path) -> Path:
-    """A cache folder of the test's own, but for the environments that are there already."""
+    """A cache folder that shares only the environments of the user's cache."""
     folder = tmp_path / "cache"
     folder.mkdir()
     (folder / "envs").symlink_to(envs)
@@ -51,7 +51,7 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
 
 @pytest.fixture
 def new_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> MakeProject:
-    """Make a project of a `{filename: text}` mapping."""
+    """Return a function that makes a project from a `{filename: text}` mapping."""
 
     def make(files: Mapping[str, str]) -> Project:
         project = make_project(tmp_path / "project", files, capsys)

@@ -21,7 +21,7 @@ from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
 from tests.builders import case, ended, f32, ok, raised
-from tests.failing import CALLS, failing_once
+from tests.failing import CALLS, fail_each_call_once
 
 if TYPE_CHECKING:
     from conformance.model.observation import Observation
@@ -309,13 +309,13 @@ def test_an_input_output_error_at_any_call_loses_nothing(
         _accept(root, _seen("0.6.0", ok(f32(1))))
         return root, plan_accept(GoldenStore(root), [_seen("0.6.0", ok(f32(2)))], KNOWN)
 
-    for nth, failing in enumerate(failing_once(monkeypatch, os, call)):
-        with failing.paused():
+    for nth, failing in enumerate(fail_each_call_once(monkeypatch, os, call)):
+        with failing.pause():
             root, plan = prepared(nth)
         # A call may have another way around it; any error but ours fails the test.
         with contextlib.suppress(InfrastructureError):
             apply(plan, env={})
-        with failing.paused():
+        with failing.pause():
             assert _value(root) in {f32(1), f32(2)}
             _accept(root, _seen("0.6.0", ok(f32(2))))
             assert _value(root) == f32(2)

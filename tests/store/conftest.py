@@ -22,7 +22,7 @@ NUMBERS = count()
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """A server of this session's own."""
+    """A PostgreSQL server for the session; skips without one."""
     try:
         with server() as started:
             yield started
@@ -32,12 +32,12 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture(params=["file", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new store is to be, of each kind."""
+    """Address of a new store: a file, then a PostgreSQL database."""
     return new_place(request, tmp_path)
 
 
 def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return where another new store is to be, of the kind of a parameter."""
+    """Return the address of another new store, of the kind in the parameter of the fixture."""
     if request.param == "file":
         return str(tmp_path / f"history{next(NUMBERS)}.db")
     started: Server = request.getfixturevalue("postgres")
@@ -46,16 +46,16 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["file", "postgres"])
 def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
-    """What makes new stores, of each kind."""
-    return lambda: opened(new_place(request, tmp_path))
+    """A function that opens new stores, of each kind."""
+    return lambda: open_store(new_place(request, tmp_path))
 
 
 @pytest.fixture
 def store(where: str) -> Store:
     """A new store, of each kind."""
-    return opened(where)
+    return open_store(where)
 
 
-def opened(where: str, wait: float = 30) -> Store:
-    """Open a store in which nothing needs mending."""
+def open_store(where: str, wait: float = 30) -> Store:
+    """Open a store, and fail if it needs a repair."""
     return Store(parse_address(where), pytest.fail, wait)

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import InfrastructureError, UsageError
 from conformance.store.database import parse_address
-from tests.store.conftest import opened
+from tests.store.conftest import open_store
 from tests.store.servers import PASSWORD, Server
 
 SECRET = "s3cret-word"  # noqa: S105 - made up
@@ -57,7 +57,7 @@ def test_invalid_address_is_a_usage_error(url: str) -> None:
 def test_missing_server_is_infra() -> None:
     """The message has its name, and what to check."""
     with pytest.raises(InfrastructureError) as caught:
-        opened(f"postgresql://keeper:{SECRET}@127.0.0.1:1/nights", wait=2)
+        open_store(f"postgresql://keeper:{SECRET}@127.0.0.1:1/nights", wait=2)
     said = str(caught.value)
     assert said.startswith("postgresql://127.0.0.1:1/nights: ")
     assert said.endswith("check the address, and that the server runs")
@@ -68,6 +68,6 @@ def test_refusing_server_is_infra_without_passwords(postgres: Server) -> None:
     """Neither the wrong nor the right password is shown."""
     for url in (postgres.url("none"), postgres.url(password=SECRET)):
         with pytest.raises(InfrastructureError, match="127") as caught:
-            opened(url)
+            open_store(url)
         assert SECRET not in str(caught.value)
         assert PASSWORD not in str(caught.value)

@@ -20,7 +20,7 @@ from conformance.store.database import CorruptStoreError, Database, parse_addres
 from conformance.store.store import Store
 from tests.projects import ROOT
 from tests.store.adds_runs import jobs
-from tests.store.conftest import opened
+from tests.store.conftest import open_store
 from tests.store.nights import BAD, FINE, night, one, shown
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def adding(where: str, first: int, count: int) -> subprocess.Popen[str]:
 def file(tmp_path: Path) -> Path:
     """File of a store of two runs."""
     path = tmp_path / "history.db"
-    opened(str(path)).add(night(1, jobs(1)), night(2, jobs(2)))
+    open_store(str(path)).add(night(1, jobs(1)), night(2, jobs(2)))
     return path
 
 
@@ -62,7 +62,7 @@ def said() -> list[str]:
     return []
 
 
-def reopened(file: Path, said: list[str]) -> Store:
+def reopen_store(file: Path, said: list[str]) -> Store:
     """Open a store that may have to be mended."""
     return Store(parse_address(str(file)), said.append)
 
@@ -77,19 +77,19 @@ def test_locked_file_is_infra_after_a_wait(file: Path) -> None:
         assert holder.stdout.readline() == "held\n"
         started = time.monotonic()
         with pytest.raises(InfrastructureError) as caught:
-            opened(str(file), wait=0.5)
+            open_store(str(file), wait=0.5)
         assert time.monotonic() - started >= 0.5
         holder.kill()
     assert str(caught.value) == (
         f"{file}: another process has been writing to it for 0.5 s; try again when that has ended"
     )
-    assert opened(str(file)).add(night(3, one(BAD))) == [3]
+    assert open_store(str(file)).add(night(3, one(BAD))) == [3]
 
 
 def test_second_writer_of_a_server_is_infra_after_a_wait(postgres: Server) -> None:
     """Readers do not wait."""
     where = postgres.new_database("held")
-    store = opened(where, wait=0.5)
+    store = open_store(where, wait=0.5)
     with Database(parse_address(where)).open_writer():
         with pytest.raises(InfrastructureError, match=r"held: another process .* for 0\.5 s"):
             store.add(night(1, one(BAD)))
@@ -120,14 +120,14 @@ def test_damaged_file_is_replaced_by_its_backup(file: Path, said: list[str], how
     """With a message; the damaged file is kept."""
     damaged(file, how)
     broken = file.read_bytes()
-    store = reopened(file, said)
+    store = reopen_store(file, said)
     (line,) = said
     assert line.startswith(f"{file}: damaged: ")
     assert line.endswith(f"its last good backup is used, the file is kept as {file}.damaged")
     assert file.with_name("history.db.damaged").read_bytes() == broken
     assert store.load_states(2) == shown(night(2, jobs(2)))
     assert store.add(night(3, one(BAD))) == [3]
-    assert len(opened(str(file)).load_runs()) == 3
+    assert len(open_store(str(file)).load_runs()) == 3
 
 
 def test_damaged_file_without_good_backup_is_unchanged(file: Path, said: list[str]) -> None:
@@ -137,16 +137,16 @@ def test_damaged_file_without_good_backup_is_unchanged(file: Path, said: list[st
     before = file.read_bytes()
     for _ in range(2):
         with pytest.raises(CorruptStoreError, match=r"expected a good backup at .* add the runs"):
-            reopened(file, said)
+            reopen_store(file, said)
     find_backup(file).unlink()
     with pytest.raises(CorruptStoreError, match="expected a good backup"):
-        reopened(file, said)
+        reopen_store(file, said)
     assert (file.read_bytes(), said) == (before, [])
 
 
 def test_damaged_file_is_never_backed_up(file: Path) -> None:
     """The file is damaged after it was opened."""
-    store = opened(str(file))
+    store = open_store(str(file))
     good = find_backup(file).read_bytes()
     damaged(file, "overwritten")
     with pytest.raises(CorruptStoreError, match=str(file)):
@@ -165,7 +165,7 @@ def test_journal_of_a_damaged_file_is_removed(file: Path, said: list[str]) -> No
     killed.communicate()
     damaged(file, "something else")
     journal.write_bytes(kept)
-    store = reopened(file, said)
+    store = reopen_store(file, said)
     assert len(said) == 1
     for run in store.load_runs():
         number = int(run.name.removeprefix("night-"))
@@ -175,7 +175,7 @@ def test_journal_of_a_damaged_file_is_removed(file: Path, said: list[str]) -> No
 def test_moved_file_is_a_new_store(file: Path) -> None:
     """Its backup stays until something is written."""
     shutil.move(file, file.with_name("elsewhere.db"))
-    assert opened(str(file)).load_runs() == []
+    assert open_store(str(file)).load_runs() == []
     assert find_backup(file).exists()
 
 
@@ -184,7 +184,7 @@ def test_concurrent_processes_add_every_run_once(where: str) -> None:
     processes = [adding(where, first, 5) for first in (1, 101)]
     for process in processes:
         assert process.communicate(timeout=120)[1] == ""
-    store = opened(where)
+    store = open_store(where)
     runs = store.load_runs()
     assert [run.number for run in runs] == list(range(1, 11))
     numbers = {run.number: int(run.name.removeprefix("night-")) for run in runs}
@@ -204,10 +204,10 @@ def test_killed_writer_leaves_a_consistent_store(where: str) -> None:
         time.sleep(chance.uniform(0, 0.4))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        runs = opened(where).load_runs()
+        runs = open_store(where).load_runs()
         assert [run.name for run in runs] == [f"night-{n}" for n in range(1, len(runs) + 1)]
         first = len(runs) + 1
-    store = opened(where)
+    store = open_store(where)
     assert store.add(night(first, jobs(first))) == [first]
     for number in range(1, first + 1):
         assert store.load_states(number) == shown(night(number, jobs(number)))
@@ -228,7 +228,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_full_disk_leaves_the_store_unchanged(disk: Path) -> None:
     """One clear error; runs can be added once there is space."""
-    store = opened(str(disk / "history.db"))
+    store = open_store(str(disk / "history.db"))
     assert store.add(night(1, one(BAD))) == [1]
     ballast = disk / "ballast"
     with pytest.raises(OSError, match="No space"):
@@ -239,7 +239,7 @@ def test_full_disk_leaves_the_store_unchanged(disk: Path) -> None:
         f"{disk / 'history.db'}: cannot be written: no space left on device; "
         "free some space and try again"
     )
-    assert [run.name for run in opened(str(disk / "history.db")).load_runs()] == ["night-1"]
+    assert [run.name for run in open_store(str(disk / "history.db")).load_runs()] == ["night-1"]
     ballast.unlink()
     assert store.add(night(3, one(FINE))) == [2]
     assert [path.name for path in disk.glob(".writing-*")] == []
@@ -250,7 +250,7 @@ def test_folder_that_cannot_be_created_is_infra(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("file/history.db", "file/more/history.db"):
         with pytest.raises(ConformanceError, match="cannot be"):
-            opened(str(tmp_path / name))
+            open_store(str(tmp_path / name))
 
 
 def test_foreign_database_is_unchanged(tmp_path: Path) -> None:
@@ -260,5 +260,5 @@ def test_foreign_database_is_unchanged(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE runs (distance INTEGER)")
     before = file.read_bytes()
     with pytest.raises(CorruptStoreError, match=r"other\.db: expected a store of runs"):
-        opened(str(file))
+        open_store(str(file))
     assert file.read_bytes() == before

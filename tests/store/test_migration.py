@@ -16,7 +16,7 @@ from conformance.store.backup import find_backup
 from conformance.store.database import Database, parse_address
 from conformance.store.migration import MIGRATIONS
 from conformance.store.schema import VERSION, VERSION_TABLE, metadata
-from tests.store.conftest import opened
+from tests.store.conftest import open_store
 from tests.store.nights import FINE, night, one
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def test_tables_of_version_0001_do_not_change() -> None:
 
 def test_migrations_create_the_tables(where: str) -> None:
     """Those of the schema, column by column; a second migration changes nothing."""
-    opened(where)
-    opened(where)
+    open_store(where)
+    open_store(where)
     with Database(parse_address(where)).open_reader() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
@@ -53,16 +53,16 @@ def test_empty_file_becomes_a_store(tmp_path: Path) -> None:
     """As a process leaves it that is killed during creation."""
     file = tmp_path / "history.db"
     file.touch()
-    assert opened(str(file)).add(night(1, one(FINE))) == [1]
+    assert open_store(str(file)).add(night(1, one(FINE))) == [1]
 
 
 def test_newer_version_is_a_usage_error(where: str) -> None:
     """Nothing is changed."""
-    store = opened(where)
+    store = open_store(where)
     with Database(parse_address(where)).open_writer() as connection:
         connection.execute(text("UPDATE conformance_version SET version_num = '0999'"))
     with pytest.raises(UsageError, match=rf"version 0999, expected {VERSION} at most; a newer"):
-        opened(where)
+        open_store(where)
     assert store.load_runs() == []
 
 
@@ -83,5 +83,5 @@ def test_failed_migration_leaves_no_tables(where: str) -> None:
 def test_write_makes_a_backup(tmp_path: Path) -> None:
     """The backup is a store itself."""
     file = tmp_path / "history.db"
-    opened(str(file)).add(night(1, one(FINE)))
-    assert [run.name for run in opened(str(find_backup(file))).load_runs()] == ["night-1"]
+    open_store(str(file)).add(night(1, one(FINE)))
+    assert [run.name for run in open_store(str(find_backup(file))).load_runs()] == ["night-1"]

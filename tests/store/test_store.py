@@ -18,7 +18,7 @@ from conformance.errors import UsageError
 from conformance.locking import QUIET
 from conformance.report.history import make_history
 from conformance.store.run_insertion import StoreEntry
-from tests.store.conftest import opened
+from tests.store.conftest import open_store
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_spans_of_a_case_by_place(store: Store) -> None:
     assert store.load_spans("f/none") == {}
 
 
-def test_regression_is_opened_confirmed_linked_fixed_and_reopened(store: Store) -> None:
+def test_regression_is_opened_confirmed_linked_fixed_and_reopen_store(store: Store) -> None:
     """And linked to another issue."""
     seen = []
     for number, shows in enumerate((BAD, GONE, BAD), 1):
@@ -225,7 +225,7 @@ def test_unstorable_characters_are_replaced(store: Store) -> None:
 
 def test_action_lock_is_exclusive(where: str) -> None:
     """Others read and write the store meanwhile; a long wait is reported."""
-    first, second = opened(where), opened(where)
+    first, second = open_store(where), open_store(where)
     order: list[str] = []
     notes: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Suites on the spot are run from their own folder, wherever these tests are run from."""
+"""Run suites from their own folder, regardless of the working directory of the tests."""
 
 from __future__ import annotations
 

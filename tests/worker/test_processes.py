@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.worker import processes
-from tests.processes import gone
+from tests.processes import ends_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def test_a_tree_is_killed_with_all_processes(tree: tuple[int, set[int]]) -> None
     """In any session."""
     pid, below = tree
     processes.kill_tree(pid)
-    assert all(gone(one) for one in (pid, *below))
+    assert all(ends_within(one) for one in (pid, *below))
 
 
 def test_an_ended_process_has_no_memory() -> None:

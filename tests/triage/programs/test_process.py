@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.triage.programs import process
-from tests.processes import gone
+from tests.processes import ends_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,14 +62,14 @@ def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
     started = "p = subprocess.Popen(['sleep', '60'])"
     ended = ran(f"import subprocess; {started}; print(p.pid, flush=True); p.wait()", timeout=0.8)
     assert (ended.cut, ended.signal) == ("timeout", signal.SIGKILL)
-    assert gone(int(ended.stdout))
+    assert ends_within(int(ended.stdout))
 
 
 def test_child_processes_are_ended_with_the_program() -> None:
     """They hold no pipe open."""
     ended = ran("import subprocess; print(subprocess.Popen(['sleep', '60']).pid)")
     assert ended.exit == 0
-    assert gone(int(ended.stdout))
+    assert ends_within(int(ended.stdout))
 
 
 def test_endless_output_ends_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,4 +104,4 @@ def test_no_process_survives_the_orchestrator(tmp_path: Path) -> None:
         while not (note.exists() and note.read_text()):
             time.sleep(0.02)
         asking.kill()
-    assert gone(int(note.read_text()))
+    assert ends_within(int(note.read_text()))
