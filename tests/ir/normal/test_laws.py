@@ -58,7 +58,7 @@ def test_equal_programs_have_equal_canonical_texts(program: Block, seed: int) ->
 
 @slow
 @given(programs(tidy=True), seeds, st.data())
-def test_a_change_of_meaning_is_reported(program: Block, seed: int, data: st.DataObject) -> None:
+def test_a_change_of_meaning_is_seen(program: Block, seed: int, data: st.DataObject) -> None:
     """As a semantic change, in few entries, symmetrically."""
     made = mutants(program)
     assume(made)
