@@ -305,7 +305,7 @@ RULES: Final[dict[str, str | Rule]] = {
     "abs": "magnitude = lax.abs({*})",
     "bitcast_convert_type": "lax.bitcast_convert_type({0}, {new_dtype:dtype})",
     "broadcast_in_dim": _write_broadcast,
-    # By default the public functions also symmetrize their operand, by equations of their own.
+    # By default the public functions also symmetrize their operand, by additional equations.
     "cholesky": "lax.linalg.cholesky({0}, symmetrize_input=False)",
     "concatenate": "joined = lax.concatenate([{*}], {=dimension})",
     "conv_general_dilated": (

@@ -73,7 +73,7 @@ def render_jaxpr(document: bytes, *, release: str, name: str = "f") -> JaxprCode
         name, parameters,
         lambda inner: render_items([v.text for v in inner.write_equations(entry, variables)]), "",
     )  # fmt: skip
-    # Functions precede the one that calls them.
+    # Functions precede the function that calls them.
     functions = [*program.functions, "\n".join(body.lines)]
     return JaxprCode(
         name=name, parameters=tuple(parameters),

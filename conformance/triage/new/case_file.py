@@ -166,7 +166,7 @@ def _run_ruff(command: tuple[str, ...], text: str, file: Path) -> str:
         [find_ruff_bin(), *command, "--quiet", "--stdin-filename", str(file), "-"],
         input=text, cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    # Callers then keep the text as it was: an unformatted case is better than none.
+    # Callers then keep the unformatted text: a case without layout is better than none.
     return done.stdout if done.returncode == 0 else ""
 
 

@@ -67,7 +67,7 @@ def remove_environment(source: ScriptSource) -> ScriptSource:
                     new = ast.Call(func=call.func, args=left, keywords=call.keywords)
                     # `pass`, since the print may be the only statement of its block.
                     changes[node] = ast.unparse(new) if left else "pass"
-            # At a prompt its value is shown; `jax.print_environment_info()` prints by itself.
+            # A prompt shows its value; `jax.print_environment_info()` prints directly.
             case ast.Expr(value=value) if facts.is_fact(value):
                 changes[node] = "pass"
             case _:

@@ -87,8 +87,8 @@ def sweep_releases(
         anchor = good if good in ran else max(ran)
     reference = None if anchor is None else runner.load_value(records[anchor])
     failures = EquivalenceClasses(is_same_failure)
-    # With tolerances: rounding errors differ between releases, and must not give each release a
-    # stretch of its own.
+    # With tolerances: rounding errors differ between releases, and must not make a stretch of each
+    # release.
     values: EquivalenceClasses[Value] = EquivalenceClasses(
         lambda a, b: compare_values(a, b, Tolerance()).agrees
     )
@@ -165,7 +165,7 @@ def find_stretches(
     edges = {change.after for change in find_change_points(states)}
     groups: list[list[int]] = []
     for number in sorted(states):
-        # A release that was not run says nothing; the stretches around it touch.
+        # A release that was not run is in no stretch; the stretches around it touch.
         if states[number].is_known:
             if not groups or number in edges:
                 groups.append([])

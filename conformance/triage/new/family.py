@@ -91,7 +91,7 @@ def collect_used_names(tree: ast.AST, *, with_numpy: bool = False) -> frozenset[
         if isinstance(node, ast.Attribute):
             root, attributes = _split_attribute(node)
             path = [*names.get(root, root).split("."), *attributes]
-            # `env.compat.NAME` in a case is what a script spells `jax.NAME`.
+            # A script spells `env.compat.NAME` of a case as `jax.NAME`.
             if _COMPAT in path:
                 used.update(path[path.index(_COMPAT) + 1 :])
             elif path[0] in _SUBJECTS:

@@ -158,8 +158,8 @@ def port(
 
     placement = request.placement
     report(f"running the script on {list_releases(request.first)}")
-    # Run as a script first: the drafts are compared with it, since wrapping it in a function may
-    # change what it does.
+    # Run as a script first, to compare the drafts with it: code may behave in another way within a
+    # function.
     file = scratch / "script.py"
     file.write_text(_set_variables(request.pasted), encoding="utf-8")
     script_records = run_script(file)

@@ -188,8 +188,7 @@ def _remove_handler(source: ScriptSource) -> tuple[ScriptSource, bool]:
         The script, and whether it was changed.
     """
     last = source.tree.body[-1]
-    # Only at the end of the script: after an earlier `try` the script goes on, so that a case must
-    # catch, too.
+    # Only at the end: a script continues after an earlier `try`, so that its case must catch, too.
     if not isinstance(last, ast.Try) or last.finalbody:
         return source, False
     for node in (inner for handler in last.handlers for inner in handler.body):

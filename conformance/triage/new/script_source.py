@@ -74,7 +74,7 @@ class ScriptSource:
         parts: list[bytes] = []
         done = 0
         for start, end, text in sorted(edits, key=lambda e: (e[0], e[0] != e[1], -e[1])):
-            # Edits are sorted, so that one that starts before `done` is within the last one.
+            # Edits are sorted: an edit that starts before `done` is within the last one.
             if start >= done:
                 parts += self._data[done:start], text.encode()
                 done = end

@@ -160,7 +160,7 @@ def refuse_unusable_script(script_records: Mapping[int, Record], name: str) -> N
             )
         raise UsageError(f"{name}: failed to start on every release tried: {shorten(endings)}")
     errors = [record.error for record in known if record.error is not None]
-    # It runs on some release, so that its failures on others are what it shows.
+    # It runs on some release: its failures on others are the subject of the case.
     if len(errors) < len(known):
         return
     last = errors[-1]

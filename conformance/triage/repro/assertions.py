@@ -158,7 +158,7 @@ READINGS: Final[Mapping[str, Callable[[str], Any]]] = {
 def normalize_claim(value: Any) -> Any:
     """Return a claim in the form of a reading: without counts of 0, and with lists for tuples."""
     if isinstance(value, dict):
-        # A reading has no entry for what it does not find.
+        # A reading has no entry with a count of 0.
         return {name: count for name, count in value.items() if count != 0}
     return list(value) if isinstance(value, tuple) else value
 

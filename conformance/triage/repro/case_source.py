@@ -199,7 +199,7 @@ class _SourceCollector:
         """Add a name of the kit; return whether it is one."""
         if module.partition(".")[0] != KIT:
             return False
-        # A stand-in has the name of what it replaces.
+        # A stand-in keeps the name of the original.
         if asname is not None or name not in REPLACEABLE:
             path = f"{module}.{name}".rstrip(".")
             raise NotStaticError(

@@ -133,7 +133,7 @@ def inline_jaxpr(text: str, name: str, document: bytes, release: str) -> str | N
     # A jaxpr has positional inputs alone, and is traced with the options of `jit` already applied.
     if any(keyword.arg in {"kwargs", "jit"} for keyword in call.keywords):
         return None
-    # Most cases call their function `fn`; its reference may still use that one.
+    # Most cases name their function `fn`; its reference may still use that function.
     function = "fn" if "fn" not in count_stores(tree) else "steps"
     try:
         code = render_jaxpr(document, release=release, name=function)

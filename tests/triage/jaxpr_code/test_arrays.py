@@ -29,7 +29,7 @@ BATCHING = ["operand_batching_dims", []], ["start_indices_batching_dims", []]
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "text"),
     [
         (eqn("add", [0, 1]), "add = x + y"),
         (eqn("add_any", [0, 1]), "add = x + y"),
@@ -66,13 +66,13 @@ BATCHING = ["operand_batching_dims", []], ["start_indices_batching_dims", []]
         (eqn("concatenate", [0, 1], dimension=0), "joined = lax.concatenate([x, y], dimension=0)"),
     ],
 )
-def test_statements(made: list[Any], said: str) -> None:
-    """Each equation is one, in the words of jax's users."""
-    assert statements(made) == [said, f"return {said.partition(' = ')[0]}"]
+def test_primitives_are_written_as_public_functions(made: list[Any], text: str) -> None:
+    """Each equation is one statement."""
+    assert statements(made) == [text, f"return {text.partition(' = ')[0]}"]
 
 
 @pytest.mark.parametrize(
-    ("primitive", "kinds", "said"),
+    ("primitive", "kinds", "text"),
     [
         ("div", (S32, S32), "lax.div(x, y)"),
         ("lt", (PRED, PRED), "lax.lt(x, y)"),
@@ -80,34 +80,34 @@ def test_statements(made: list[Any], said: str) -> None:
         ("mul", (WEAK, F32S), "lax.mul(x, y)"),
     ],
 )
-def test_an_operator_that_does_more_is_a_function(
-    primitive: str, kinds: tuple[int, int], said: str
+def test_operator_with_more_equations_is_not_used(
+    primitive: str, kinds: tuple[int, int], text: str
 ) -> None:
-    """`/` of whole numbers makes floats of them, and truth values are no numbers."""
+    """`/` converts integers, and booleans have no order."""
     made, _ = statements(eqn(primitive, [0, 1], (kinds[0],)), inputs=kinds)
-    assert made.partition(" = ")[2] == said
+    assert made.partition(" = ")[2] == text
 
 
-def test_numbers_beyond_pythons_weak_ones_are_typed() -> None:
-    """Jax takes a whole number of Python's for an i32 at first."""
+def test_large_integers_have_a_dtype() -> None:
+    """Python's integers are weak i32 at first."""
     made, _ = statements(eqn("add", [0, [U32, 4000000000]], (U32,)), inputs=(U32,), out=(1,))
     assert made == "add = lax.add(x, np.uint32(4000000000))"
 
 
-def test_a_conversion_of_a_number_is_staged() -> None:
-    """With numbers, jax would convert at once."""
+def test_conversion_of_a_number_is_staged() -> None:
+    """Without staging, jax would convert a plain number at once."""
     made = eqn("convert_element_type", [[WEAK, 4.0]], (F32S,), new_dtype={"dtype": "float32"})
     assert statements(made)[0] == "cast = jax.jit(lambda: 4.0)().astype(jnp.float32)"
 
 
-def test_a_choice_is_told_in_the_order_of_select() -> None:
-    """The case of true comes first."""
+def test_select_has_the_true_case_first() -> None:
+    """The primitive has it last."""
     made = eqn("select_n", [2, 0, 1])
     assert statements(made, inputs=(F32, F32, PREDS), out=(3,))[0] == "chosen = lax.select(z, y, x)"
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "text"),
     [
         (eqn("reduce_sum", [0], (F32S,), axes=[0], out_sharding=None), "jnp.sum(x)"),
         (eqn("reduce_max", [0], (F32S,), axes=[0]), "jnp.max(x)"),
@@ -127,33 +127,33 @@ def test_a_choice_is_told_in_the_order_of_select() -> None:
         (eqn("fft", [0], fft_type=0, fft_lengths=[4]), 'lax.fft(x, "FFT", (4,))'),
     ],
 )  # fmt: skip
-def test_reductions_and_products(made: list[Any], said: str) -> None:
-    """Each is one call."""
-    assert statements(made)[0].partition(" = ")[2] == said
+def test_reductions_and_products_are_one_call(made: list[Any], text: str) -> None:
+    """Without more equations."""
+    assert statements(made)[0].partition(" = ")[2] == text
 
 
 @pytest.mark.parametrize(
-    ("release", "said"),
+    ("release", "text"),
     [
         (NEWEST, "lax.reduce_max(x, (0,))"),
         ("0.4.38", "lax.reduce(x, np.array(np.iinfo(np.int32).min, jnp.int32), lax.max, (0,))"),
     ],
 )
-def test_whole_numbers_are_reduced_as_they_are(release: str, said: str) -> None:
-    """Not by `jnp`, which may widen; before there was a name for it by its parts."""
+def test_integers_are_reduced_by_lax(release: str, text: str) -> None:
+    """`jnp` may widen them; older releases have only `lax.reduce`."""
     made = eqn("reduce_max", [0], axes=[0])
     written, _ = statements(made, inputs=(S32S,), out=(1,), release=release)
-    assert written.partition(" = ")[2] == said
+    assert written.partition(" = ")[2] == text
 
 
-def test_narrow_floats_are_reduced_as_they_are() -> None:
+def test_narrow_floats_are_reduced_by_lax() -> None:
     """`jnp.sum` would widen them."""
     made = eqn("reduce_sum", [0], (F16,), axes=[0])
     assert statements(made, inputs=(F16,), out=(1,))[0] == "total = lax.reduce_sum(x, (0,))"
 
 
-def test_gathering() -> None:
-    """With its dimension numbers, where they say something."""
+def test_gather_has_its_dimension_numbers() -> None:
+    """Except empty batching dimensions."""
     made = eqn(
         "gather", [0, 1], dimension_numbers=["GatherDimensionNumbers", *NUMBERS, *BATCHING],
         fill_value=None, indices_are_sorted=True, mode="CLIP", slice_sizes=[1],
@@ -166,36 +166,36 @@ def test_gathering() -> None:
     )
 
 
-def test_scattering() -> None:
-    """What is done with two elements follows from its name."""
+def test_scatter_has_no_update_function() -> None:
+    """It follows from the name of the primitive."""
     made = eqn(
         "scatter-add", [0, 1, 0], dimension_numbers=["ScatterDimensionNumbers",
         ["update_window_dims", []]], indices_are_sorted=False, mode="FILL_OR_DROP",
         unique_indices=True, update_consts=[], update_jaxpr={"jaxpr": 1},
     )  # fmt: skip
-    said, _ = statements(made, inputs=(F32, S32S), inner=(jaxpr(inputs=(F32,), out=(0,)),))
-    assert said == (
+    text, _ = statements(made, inputs=(F32, S32S), inner=(jaxpr(inputs=(F32,), out=(0,)),))
+    assert text == (
         "scatter_add = lax.scatter_add(x, y, x, dimension_numbers=lax.ScatterDimensionNumbers("
         "update_window_dims=()), unique_indices=True, mode=lax.GatherScatterMode.FILL_OR_DROP)"
     )
 
 
 @pytest.mark.parametrize(
-    ("release", "said"),
+    ("release", "text"),
     [
         (NEWEST, "lax.dynamic_slice(x, (y,), (2,), allow_negative_indices=False)"),
         ("0.5.2", "lax.dynamic_slice(x, (lax.max(y, np.int32(0)),), (2,))"),
     ],
 )
-def test_a_start_is_not_counted_from_the_end(release: str, said: str) -> None:
-    """The primitive takes what is below 0 for 0."""
+def test_negative_start_is_not_counted_from_the_end(release: str, text: str) -> None:
+    """The primitive takes it for 0."""
     made = eqn("dynamic_slice", [0, 1], slice_sizes=[2])
     written, _ = statements(made, inputs=(F32, S32), release=release)
-    assert written == f"part = {said}"
+    assert written == f"part = {text}"
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "text"),
     [
         (eqn("random_seed", [1], (KEY,), impl="fry"), 'jax.random.key(y, impl="threefry2x32")'),
         (eqn("random_bits", [0], shape=[4], bit_width=32), "jax.random.bits(x, (4,), jnp.uint32)"),
@@ -203,13 +203,13 @@ def test_a_start_is_not_counted_from_the_end(release: str, said: str) -> None:
         (eqn("random_unwrap", [0]), "jax.random.key_data(x)"),
     ],
 )
-def test_random_numbers(made: list[Any], said: str) -> None:
-    """By the functions for typed keys."""
-    assert statements(made, inputs=(KEY, U32))[0].partition(" = ")[2] == said
+def test_random_primitives_are_functions_of_typed_keys(made: list[Any], text: str) -> None:
+    """With the implementation by its name."""
+    assert statements(made, inputs=(KEY, U32))[0].partition(" = ")[2] == text
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "text"),
     [
         (eqn("cholesky", [0], (WIDE,)), "lax.linalg.cholesky(x, symmetrize_input=False)"),
         (
@@ -222,13 +222,13 @@ def test_random_numbers(made: list[Any], said: str) -> None:
         ),
     ],
 )
-def test_linear_algebra(made: list[Any], said: str) -> None:
-    """Each is a call of what is public."""
-    assert statements(made, inputs=(WIDE, F32))[0].partition(" = ")[2] == said
+def test_linear_algebra_is_not_symmetrized(made: list[Any], text: str) -> None:
+    """Public functions do so by default."""
+    assert statements(made, inputs=(WIDE, F32))[0].partition(" = ")[2] == text
 
 
-def test_singular_values_come_between_the_vectors() -> None:
-    """The primitive gives them first, the function second."""
+def test_svd_results_are_reordered() -> None:
+    """The primitive returns the singular values first, the function second."""
     made = eqn("svd", [0], (F32, WIDE, WIDE), compute_uv=True, full_matrices=False)
     assert statements(made, inputs=(WIDE,), out=(1, 2, 3)) == [
         "svd_2, svd, svd_3 = lax.linalg.svd(x, full_matrices=False, compute_uv=True)",
@@ -236,8 +236,8 @@ def test_singular_values_come_between_the_vectors() -> None:
     ]
 
 
-def test_a_linear_system_is_said_by_its_solver() -> None:
-    """That of the transposed system is for derivatives."""
+def test_linear_system_is_written_by_its_solver() -> None:
+    """The transposed solver is for derivatives."""
     names = ("matvec", "vecmat", "solve", "transpose_solve")
     made = eqn(
         "custom_linear_solve", [1, 0],

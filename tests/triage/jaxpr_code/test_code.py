@@ -1,4 +1,4 @@
-"""Jaxprs as code: what is told of the whole, and that the code is the same program again."""
+"""Whole jaxprs as code, which traces to the same program."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from tests.bench import Bench
 
 
-def test_parameters_are_those_of_the_jaxpr() -> None:
-    """Also what nothing reads."""
+def test_function_has_all_inputs_as_parameters() -> None:
+    """Also those that nothing reads."""
     made = code(jaxpr(inputs=(F32, WEAK, S32), out=(0,)), name="wave")
     assert (made.name, made.parameters) == ("wave", ("x", "y", "z"))
     assert made.statements == ("def wave(x, y, z):\n    return x",)
 
 
-def test_constants() -> None:
-    """Small ones stand in the code; of others the jaxpr knows too little."""
+def test_small_constants_are_in_the_code() -> None:
+    """The jaxpr has only a hash of a large constant."""
     consts = [F32, [1.0, 2.0, 3.0, 4.0]], [F32, "sha256:00"]
     entry = jaxpr(eqn("mul", [0, 1]), inputs=(F32,), out=(2,), consts=consts[:1])
     assert code(entry).statements[0].splitlines() == [
@@ -39,14 +39,14 @@ def test_constants() -> None:
         code(jaxpr(eqn("mul", [0, 1]), inputs=(F32,), out=(2,), consts=consts[1:]))
 
 
-def test_what_is_dead_is_left_out() -> None:
-    """Whether or not it has code."""
+def test_dead_equations_are_left_out() -> None:
+    """Also those that have no code."""
     entry = jaxpr(eqn("odd", [0]), eqn("neg", [0]), inputs=(F32,), out=(2,))
     assert code(entry).statements == ("def f(x):\n    neg = -x\n    return neg",)
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "expected_message"),
     [
         (eqn("debug_callback", [0], (), **{"ctx effects": ["D"]}), "debug_callback: no public"),
         (eqn("odd", [0]), "odd: no public function is known for it"),
@@ -54,14 +54,14 @@ def test_what_is_dead_is_left_out() -> None:
         (eqn("add", [0, [KEY, None]]), "literal: of type key<fry>"),
     ],
 )
-def test_what_has_no_code_is_refused(made: list[Any], told: str) -> None:
-    """By primitive and parameter."""
-    with pytest.raises(UnsupportedJaxprError, match=told):
+def test_unsupported_equations_are_refused(made: list[Any], expected_message: str) -> None:
+    """The message has the primitive and the parameter."""
+    with pytest.raises(UnsupportedJaxprError, match=expected_message):
         code(jaxpr(made, inputs=(F32,), out=(1,) if made[2] else ()))
 
 
-def test_symbolic_dimensions_are_told() -> None:
-    """JaxprCode is of arrays of sizes."""
+def test_symbolic_dimensions_are_refused() -> None:
+    """Code needs sizes."""
     text = document(jaxpr(inputs=(0,), out=(0,)), avals=[["float32", ["n"]]])
     with pytest.raises(UnsupportedJaxprError, match="symbolic"):
         render_jaxpr(text.encode(), release="0.6.2")
@@ -103,10 +103,10 @@ PROGRAMS = {
 
 @pytest.mark.cell
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_code_is_the_program_again(bench: Bench, name: str) -> None:
+def test_code_traces_to_the_same_jaxpr(bench: Bench, name: str) -> None:
     """Traced in the same release it gives the same jaxpr and the same values.
 
-    But for the sums that derivatives make, which have a primitive of their own.
+    Sums of derivatives are an exception: they have a separate primitive.
     """
     first = bench.run(f"return Program({PROGRAMS[name]}, (X,))", "program(devices=4)", TOP)
     traced = first.blobs["jaxpr"]

@@ -22,14 +22,14 @@ def last(*eqns: list[Any], **more: Any) -> str:
     return statements(*eqns, inner=(SAME, NEGATE), **more)[-2]
 
 
-def test_a_predicate_is_no_number() -> None:
-    """What made an index of it is not said; the case of true comes first."""
-    said = statements(
+def test_predicate_becomes_cond() -> None:
+    """Its conversion to an index is left out; the branch for true comes first."""
+    lines = statements(
         eqn("convert_element_type", [1], (S32,), new_dtype={"dtype": "int32"}),
         eqn("cond", [2, 0], **TWO),
         inputs=(F32, PRED), inner=(SAME, NEGATE), out=(3,),
     )  # fmt: skip
-    assert said == [
+    assert lines == [
         "def otherwise(x_2):",
         "    return x_2",
         "def then(x_3):",
@@ -40,29 +40,29 @@ def test_a_predicate_is_no_number() -> None:
     ]
 
 
-def test_an_index_within_bounds() -> None:
-    """`lax.switch` sees to that, so it is not said once more."""
+def test_clamp_of_a_switch_is_left_out() -> None:
+    """`lax.switch` clamps its index itself."""
     clamp = eqn("clamp", [[S32, 0], 1, [S32, 1]], (S32,))
     choice = eqn("cond", [2, 0], **TWO)
-    said = last(clamp, choice, inputs=(F32, S32), out=(3,))
-    assert said == "choice = lax.switch(y, [branch, branch_2], x)"
+    lines = last(clamp, choice, inputs=(F32, S32), out=(3,))
+    assert lines == "choice = lax.switch(y, [branch, branch_2], x)"
 
 
-def test_a_platform() -> None:
-    """The one without a name is for all others."""
+def test_platform_index_becomes_platform_dependent() -> None:
+    """The branch without a name is the default."""
     asked = eqn("platform_index", [], (S32,), platforms=[["cpu"], None])
-    said = last(asked, eqn("cond", [1, 0], **TWO), inputs=(F32,))
-    assert said == "choice = lax.platform_dependent(x, cpu=on_cpu, default=on_any)"
+    lines = last(asked, eqn("cond", [1, 0], **TWO), inputs=(F32,))
+    assert lines == "choice = lax.platform_dependent(x, cpu=on_cpu, default=on_any)"
 
 
-def test_a_function_of_a_package_stands_in_place() -> None:
-    """All of it comes from the line that calls it."""
+def test_function_of_a_package_is_inlined() -> None:
+    """All its equations are at the line that calls it."""
     made = eqn("jit", [0], name="_where", **JIT)
     assert statements(made, inner=(NEGATE,))[0] == "neg = -x"
 
 
-def test_a_function_placed_elsewhere_does_not() -> None:
-    """Its call says where it is computed."""
+def test_function_in_another_context_is_not_inlined() -> None:
+    """Its call is within the context."""
     context: dict[str, Any] = {"ctx compute_type": "device_host"}
     made = eqn("jit", [0], name="_where", **JIT, **context)
     assert statements(made, inner=(NEGATE,))[:2] == [
@@ -71,8 +71,8 @@ def test_a_function_placed_elsewhere_does_not() -> None:
     ]
 
 
-def test_functions_of_the_users_are_functions() -> None:
-    """Called twice, said once."""
+def test_functions_of_the_user_are_written_once() -> None:
+    """Also if they are called twice."""
     inner = {**NEGATE, "eqns": [[*NEGATE["eqns"][0][:4], 1]]}
     calls = (eqn("jit", [0], name="inner", **JIT), eqn("jit", [1], name="inner", **JIT))
     entry = jaxpr(*calls, inputs=(F32,), out=(2,))
@@ -86,38 +86,40 @@ def test_functions_of_the_users_are_functions() -> None:
     )
 
 
-def test_what_a_jit_says_is_said() -> None:
-    """Even of a function that would else stand in place."""
+def test_options_of_jit_are_written() -> None:
+    """A function with options is not inlined."""
     made = eqn("pjit", [0], name="<lambda>", **JIT, donated_invars=[True], keep_unused=True)
-    said = last(made, inputs=(F32,), out=(1,))
-    assert said == "called = jax.jit(anonymous, donate_argnums=(0,), keep_unused=True)(x)"
+    lines = last(made, inputs=(F32,), out=(1,))
+    assert lines == "called = jax.jit(anonymous, donate_argnums=(0,), keep_unused=True)(x)"
 
 
-def test_rules_of_differentiation_are_left_out() -> None:
-    """They have been used, where they were to be."""
+def test_derivative_rules_are_left_out() -> None:
+    """They were applied while the program was traced."""
     made = eqn("custom_jvp_call", [0], call_jaxpr={"jaxpr": 1}, num_consts=0, symbolic_zeros=False)
     assert statements(made, inner=(NEGATE,))[0] == "neg = -x"
 
 
-def test_what_is_computed_again() -> None:
-    """With its policy, where that is one of jax's own."""
+def test_checkpoint_has_its_policy() -> None:
+    """If it is one of the policies of jax."""
     more: dict[str, Any] = {"jaxpr": {"jaxpr": 2}, "prevent_cse": True, "differentiated": True}
-    said = last(eqn("checkpoint", [0], policy="dots_saveable", **more))
-    assert said == ("kept = jax.checkpoint(block, policy=jax.checkpoint_policies.dots_saveable)(x)")
+    lines = last(eqn("checkpoint", [0], policy="dots_saveable", **more))
+    assert lines == (
+        "kept = jax.checkpoint(block, policy=jax.checkpoint_policies.dots_saveable)(x)"
+    )
     with pytest.raises(UnsupportedJaxprError, match="checkpoint, parameter policy"):
         last(eqn("checkpoint", [0], policy="mine", **more))
 
 
-def test_a_place_to_compute() -> None:
-    """A context where the equation bears it, a function where it has a jaxpr."""
+def test_compute_type_is_a_context_or_a_function() -> None:
+    """A context of an equation, a function of a jaxpr."""
     context: dict[str, Any] = {"ctx compute_type": "device_host"}
-    said = statements(
+    lines = statements(
         eqn("sin", [0], **context),
         eqn("cos", [2], **context),
         eqn("neg", [3]),
         out=(4,),
     )
-    assert said == [
+    assert lines == [
         'with compute_on("device_host"):',
         "    sin = jnp.sin(x)",
         "    cos = jnp.cos(sin)",
@@ -134,13 +136,13 @@ def test_a_place_to_compute() -> None:
     )
 
 
-def test_a_reduction_of_ones_own() -> None:
-    """What becomes of two elements is a function."""
+def test_custom_reduction_has_a_function() -> None:
+    """It combines two elements."""
     inner = jaxpr(eqn("mul", [0, 1], (F32S,)), inputs=(F32S, F32S), out=(2,))
     made = eqn("reduce", [0, [F32S, 1.0]], (F32S,), jaxpr={"jaxpr": 1}, dimensions=[0])
-    said = statements(made, inner=(inner,))
-    assert said[0] == "def combine(a, b):"
-    assert said[-2] == "reduce = lax.reduce(x, np.float32(1.0), combine, (0,))"
+    lines = statements(made, inner=(inner,))
+    assert lines[0] == "def combine(a, b):"
+    assert lines[-2] == "reduce = lax.reduce(x, np.float32(1.0), combine, (0,))"
 
 
 COUNT = jaxpr(eqn("lt", [0, [S32, 3]], (PRED,)), inputs=(S32, F32), out=(2,))
@@ -150,8 +152,8 @@ STEP = jaxpr(
 PARAMS = {"cond_nconsts": 0, "body_nconsts": 1, "cond_jaxpr": {"jaxpr": 1}}
 
 
-def test_a_while_loop() -> None:
-    """What the body closes over goes by its own name."""
+def test_while_loop_closes_over_constants() -> None:
+    """They are no part of the carry."""
     made = eqn("while", [1, [S32, 0], 0], (S32, F32), body_jaxpr={"jaxpr": 2}, **PARAMS)
     assert statements(made, inner=(COUNT, STEP), out=(3,)) == [
         "def go_on(carry):",
@@ -168,15 +170,15 @@ def test_a_while_loop() -> None:
     ]
 
 
-def test_a_loop_over_a_batch_goes_on_while_any_part_does() -> None:
-    """As jax lowers what `vmap` makes of a loop: parts that have ended stay as they are."""
+def test_batched_while_loop_masks_finished_examples() -> None:
+    """As jax lowers a batched loop."""
     going = jaxpr(eqn("lt", [0, [F32S, 3.0]], (PREDS,)), inputs=(F32, WIDE), out=(2,))
     step = jaxpr(eqn("neg", [1], (WIDE,)), inputs=(F32, WIDE), out=(0, 2))
     made = eqn(
         "while", [0, 1], (F32, WIDE), body_jaxpr={"jaxpr": 2}, **{**PARAMS, "body_nconsts": 0}
     )
-    said = statements(made, inputs=(F32, WIDE), inner=(going, step), out=(2, 3))
-    assert said[4:] == [
+    lines = statements(made, inputs=(F32, WIDE), inner=(going, step), out=(2, 3))
+    assert lines[4:] == [
         "def go_on(carry_2):",
         "    return lax.reduce_or(going_on(carry_2), (0,))",
         "def step(carry_3):",
@@ -191,8 +193,8 @@ def test_a_loop_over_a_batch_goes_on_while_any_part_does() -> None:
     ]
 
 
-def test_a_scan() -> None:
-    """Parts of which there are none are None; a part of one stands alone."""
+def test_scan_without_a_part_has_none() -> None:
+    """A part of one value is not a tuple."""
     body = jaxpr(eqn("mul", [1, 2], (F32S,)), inputs=(F32, F32S, F32S), out=(3, 1))
     made = eqn(
         "scan", [1, [F32S, 1.0], 0], (F32S, F32), jaxpr={"jaxpr": 1}, length=4, num_consts=1,
@@ -207,12 +209,12 @@ def test_a_scan() -> None:
     ]
 
 
-def test_a_scan_without_items_says_how_long_it_is() -> None:
-    """The counts of its parts may be told as `ft_in`."""
+def test_scan_without_items_has_a_length() -> None:
+    """The counts of its parts may be in `ft_in`."""
     body = jaxpr(eqn("add", [0, [WEAK, 1.0]], (WEAK,)), inputs=(WEAK,), out=(1,))
     made = eqn(
         "scan", [[WEAK, 0.0]], (WEAK,), jaxpr={"jaxpr": 1}, length=4, ft_in=["parts", 0, 1, 0],
         ft_out=["parts", 1, 0], reverse=False, unroll=1,
     )  # fmt: skip
-    said = statements(made, inner=(body,))
-    assert said[-2] == "scan, _ = lax.scan(step, 0.0, None, length=4)"
+    lines = statements(made, inner=(body,))
+    assert lines[-2] == "scan, _ = lax.scan(step, 0.0, None, length=4)"

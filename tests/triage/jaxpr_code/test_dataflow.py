@@ -1,4 +1,4 @@
-"""Which variables are read, and by which operand a branch is selected."""
+"""Variables that are read, and the operand that selects a branch."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def needed(*eqns: list[Any], **more: Any) -> tuple[Dataflow, set[int]]:
     return flow, {number for number, one in pairs if flow.is_needed(one, flow.results[number])}
 
 
-def test_variables_are_numbered_through_all_results() -> None:
-    """Those of equations come after the inputs."""
+def test_variables_are_numbered_in_order() -> None:
+    """Results of equations follow the inputs."""
     eqns = (eqn("sin", [0]), eqn("split", [2], (F32, F32)), eqn("add", [3, 3]))
     flow, _ = needed(*eqns, out=(5,))
     assert [[*results] for results in flow.results] == [[2], [3, 4], [5]]
     assert flow.read == {0, 2, 3, 5}
 
 
-def test_an_equation_is_needed_if_something_reads_it() -> None:
-    """Or if it has an effect."""
+def test_equation_is_needed_if_read_or_with_an_effect() -> None:
+    """All others are dead."""
     effects: dict[str, Any] = {"ctx effects": ["Print"]}
     effect = eqn("print", [3], (), **effects)
     eqns = (eqn("sin", [0]), eqn("cos", [0]), effect, eqn("neg", [2]), eqn("neg", [0]))
@@ -65,7 +65,7 @@ CLAMP = [S32, 0], 1, [S32, 1]
         ),
     ],
 )
-def test_equations_that_only_select_a_branch(
+def test_equations_that_only_select_a_branch_are_dead(
     eqns: Any, second: int, out: Any, found: set[int], selected: tuple[int, bool]
 ) -> None:
     """They are left out where jax makes them by itself, and nothing else reads them."""

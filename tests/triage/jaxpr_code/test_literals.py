@@ -18,16 +18,16 @@ from conformance.triage.jaxpr_code.literals import (
 
 
 @given(st.floats(width=32))
-def test_a_number_is_the_same_number_of_its_type(value: float) -> None:
-    """In few digits: `0.1` of f32 is not told in the digits of its double."""
-    said = render_number(value if np.isfinite(value) else str(value), "float32")
-    assert said is not None
-    read = eval(said, {"jnp": np})  # noqa: S307 - that it is Python is the point
+def test_number_has_the_same_bits_in_its_dtype(value: float) -> None:
+    """In few digits: `0.1` of f32 does not have the digits of a double."""
+    text = render_number(value if np.isfinite(value) else str(value), "float32")
+    assert text is not None
+    read = eval(text, {"jnp": np})  # noqa: S307 - that it is Python is the point
     assert np.float32(read).tobytes() == np.float32(value).tobytes() or np.isnan(value)
 
 
 @pytest.mark.parametrize(
-    ("value", "of", "said"),
+    ("value", "of", "text"),
     [
         (0.10000000149011612, "float32", "0.1"),
         (2.0, "float32", "2.0"),
@@ -40,13 +40,13 @@ def test_a_number_is_the_same_number_of_its_type(value: float) -> None:
         (None, "float32", None),
     ],
 )
-def test_numbers(value: object, of: str, said: str | None) -> None:
-    """Of every kind, and what is none."""
-    assert render_number(value, of) == said
+def test_numbers_are_python_literals(value: object, of: str, text: str | None) -> None:
+    """Other values have none."""
+    assert render_number(value, of) == text
 
 
-def test_dtypes_have_their_public_names() -> None:
-    """Those of keys have none."""
+def test_dtypes_have_public_names() -> None:
+    """Except those of keys."""
     assert [render_dtype(name) for name in ("bool", "float8_e4m3fn", "key<fry>")] == [
         "jnp.bool_",
         "jnp.float8_e4m3fn",
@@ -55,7 +55,7 @@ def test_dtypes_have_their_public_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "text"),
     [
         ([], "P()"),
         ([["x"], []], 'P("x", None)'),
@@ -66,13 +66,13 @@ def test_dtypes_have_their_public_names() -> None:
         ("other", None),
     ],
 )
-def test_specs(data: object, said: str | None) -> None:
-    """As lists of axes, and as dimensions with their axes."""
-    assert render_spec(data) == said
+def test_partition_specs_of_all_releases(data: object, text: str | None) -> None:
+    """Lists of axes, and dimensions with their axes."""
+    assert render_spec(data) == text
 
 
-def test_names_are_handed_out_once() -> None:
-    """They hide nothing that the code imports, nor what is Python's own."""
+def test_names_are_unique() -> None:
+    """They hide neither imports nor builtins."""
     names = Names()
     assert [names.reserve(name) for name in ("x", "x", "x_2", "lax", "while", "sum", "2d")] == [
         "x",
@@ -86,6 +86,6 @@ def test_names_are_handed_out_once() -> None:
     assert make_identifier("scatter-add") == "scatter_add"
 
 
-def test_lists_are_tuples() -> None:
-    """One of a single part keeps its comma."""
+def test_lists_become_tuples() -> None:
+    """A tuple of one item keeps its comma."""
     assert render_plain([[1], [], ["x", None]]) == '((1,), (), ("x", None))'

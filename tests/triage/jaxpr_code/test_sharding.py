@@ -34,11 +34,11 @@ OLDER: dict[str, Any] = {
         (OLDER, 'in_specs=(P("x"),), out_specs=P(), check=False'),
     ],
 )
-def test_shard_map(params: dict[str, Any], keywords: str) -> None:
-    """From the parameters of each age, by `env.compat`; the mesh is made once."""
+def test_shard_map_of_all_releases(params: dict[str, Any], keywords: str) -> None:
+    """By `env.compat`; the mesh is made once."""
     made = eqn("shard_map", [0], jaxpr={"jaxpr": 1}, mesh=MESH, **params)
-    said = code(jaxpr(made, inputs=(F32,), out=(1,)), INNER)
-    assert said.statements == (
+    written = code(jaxpr(made, inputs=(F32,), out=(1,)), INNER)
+    assert written.statements == (
         'mesh = env.mesh(4, "x")',
         (
             'def f(x):\n    def shard(x_shard):\n        psum = lax.psum(x_shard, "x")\n'
@@ -49,7 +49,7 @@ def test_shard_map(params: dict[str, Any], keywords: str) -> None:
 
 
 @pytest.mark.parametrize("params", [NEWER, {**OLDER, "auto": ["y"]}])
-def test_some_axes_of_a_mesh(params: dict[str, Any]) -> None:
+def test_manual_axes_are_named(params: dict[str, Any]) -> None:
     """The others are left to the compiler."""
     made = eqn("shard_map", [0], jaxpr={"jaxpr": 1}, mesh=GRID, **params)
     mesh, function = code(jaxpr(made, inputs=(F32,), out=(1,)), INNER).statements
@@ -57,8 +57,8 @@ def test_some_axes_of_a_mesh(params: dict[str, Any]) -> None:
     assert mesh == 'mesh = env.mesh((2, 4), ("y", "x"))'
 
 
-def test_axes_with_explicit_types() -> None:
-    """As the mesh of the case has them."""
+def test_explicit_mesh_stays_explicit() -> None:
+    """By a keyword of `env.mesh`."""
     made = eqn("reshard", [0], dst_sharding=["sharding", EXPLICIT, [["x"]], None])
     mesh, _ = code(jaxpr(made, inputs=(F32,), out=(1,))).statements
     assert mesh == 'mesh = env.mesh(4, "x", explicit=True)'
@@ -70,8 +70,8 @@ def collective(primitive: str, release: str = NEWEST, **params: Any) -> str:
     return statements(made, inputs=(F32,), out=(1,), release=release)[0].partition(" = ")[2]
 
 
-def test_collectives() -> None:
-    """One axis stands alone, several are a tuple."""
+def test_collectives_name_their_axes() -> None:
+    """A single axis is no tuple."""
     assert collective("pmax", axes=["x", "y"]) == 'lax.pmax(x, ("x", "y"))'
     assert collective("axis_index", axis_name="x") == 'lax.axis_index("x")'
     perm: dict[str, Any] = {"axis_name": ["x"], "perm": [[0, 1], [1, 0]]}
@@ -87,37 +87,37 @@ def test_collectives() -> None:
     assert collective("all_to_all", **swap) == 'lax.all_to_all(x, "x", 0, 0)'
 
 
-def test_what_varies() -> None:
-    """By the bridge over releases; another kind of cast has none."""
+def test_cast_to_varying_is_pvary() -> None:
+    """Other casts have no code."""
     assert collective("pvary", axes=["x"]) == 'env.compat.pvary(x, "x")'
     with pytest.raises(UnsupportedJaxprError, match="pcast, parameter to"):
         collective("pcast", axes=["x"], to="reduced")
 
 
-def test_what_varies_before_types_told() -> None:
-    """The check puts it there once more."""
+def test_cast_of_the_check_is_left_out() -> None:
+    """Before 0.6.0 the check inserts it again."""
     made = eqn("pbroadcast", [0], (VARYING,), axes=["x"])
     assert statements(made, inputs=(F32,), out=(1,), release="0.5.3") == ["return x"]
 
 
-def test_a_sum_of_a_number_is_staged() -> None:
-    """Else jax would compute it at once, and there would be no collective."""
+def test_sum_of_a_number_is_staged() -> None:
+    """Otherwise jax would compute it at once, without a collective."""
     made = eqn("psum", [[F32S, 1.0]], (F32S,), axes=["x"])
-    said = statements(made, inputs=(), out=(0,))[0]
-    assert said == 'psum = lax.psum(jax.jit(lambda: np.float32(1.0))(), "x")'
+    written = statements(made, inputs=(), out=(0,))[0]
+    assert written == 'psum = lax.psum(jax.jit(lambda: np.float32(1.0))(), "x")'
 
 
-def test_shardings() -> None:
-    """With a memory kind, unless it is the usual one of the release."""
+def test_sharding_has_an_unusual_memory_kind() -> None:
+    """The usual kind depends on the release."""
     place = ["sharding", MESH, [["x"], []], "device"]
     made = eqn("sharding_constraint", [0], sharding=place, layout=None, context_mesh=["mesh"])
-    said = 'lax.with_sharding_constraint(x, NamedSharding(mesh, P("x", None)'
-    assert statements(made)[0] == f"placed = {said}))"
+    written = 'lax.with_sharding_constraint(x, NamedSharding(mesh, P("x", None)'
+    assert statements(made)[0] == f"placed = {written}))"
     older = statements(made, release="0.7.0")[0]
-    assert older == f'placed = {said}, memory_kind="device"))'
+    assert older == f'placed = {written}, memory_kind="device"))'
 
 
-def test_a_sharding_that_is_not_understood() -> None:
-    """It is named."""
+def test_unknown_sharding_is_refused() -> None:
+    """The message has its parameter."""
     with pytest.raises(UnsupportedJaxprError, match="sharding_constraint, parameter sharding"):
         statements(eqn("sharding_constraint", [0], sharding={"text": "odd"}))

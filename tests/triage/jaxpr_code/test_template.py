@@ -32,8 +32,8 @@ PRODUCT: dict[str, Any] = {"dimension_numbers": [[[0], [0]], [[], []]]}
         (eqn("rsqrt", [0], accuracy=None), "lax.rsqrt(x)"),
     ],
 )
-def test_a_statement(made: list[Any], expression: str) -> None:
-    """A parameter with a `?` is left out at its default, one without never."""
+def test_template_leaves_out_defaults(made: list[Any], expression: str) -> None:
+    """Only of parameters with a `?`."""
     assert statements(made)[0].partition(" = ")[2] == expression
 
 
@@ -47,7 +47,7 @@ def test_a_statement(made: list[Any], expression: str) -> None:
         (eqn("random_bits", [0], shape=[4], bit_width=32), "take one key, not an array of them"),
     ],
 )
-def test_a_parameter_that_is_not_understood(made: list[Any], message: str) -> None:
-    """It is named, with its value."""
+def test_unknown_parameter_value_is_refused(made: list[Any], message: str) -> None:
+    """The message has its value."""
     with pytest.raises(UnsupportedJaxprError, match=message):
         statements(made, inputs=(F32, F32))

@@ -1,4 +1,4 @@
-"""A case in its file."""
+"""Cases in their files: rendered, appended, formatted."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def text_of(draft: Draft = DRAFT, keywords: Mapping[str, object] | None = None) 
 
 
 @pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_what_stands_in_a_file_stays(file: Path) -> None:
-    """Every statement but imports, to the letter; and imports are where a sorter leaves them."""
+def test_appending_a_case_keeps_other_statements(file: Path) -> None:
+    """Every statement except imports is unchanged; imports are where a sorter leaves them."""
     before = file.read_text()
     after = append_case(before, text_of(), DRAFT)
     old, new = ast.parse(before).body, ast.parse(after).body
@@ -74,15 +74,15 @@ def _bound(body: list[ast.stmt]) -> set[str]:
         ({"xla_flags": ["--flag=" + "x" * 90]}, "@probe("),
     ],
 )
-def test_a_decorator(keywords: Mapping[str, object], first: str) -> None:
-    """In one line, where it fits."""
+def test_decorator_is_one_line_if_it_fits(keywords: Mapping[str, object], first: str) -> None:
+    """Otherwise each argument is on a separate line."""
     lines = render_case(DRAFT, "added", Declarations(doc="It.", keywords=keywords)).splitlines()
     assert lines[0] == first
     assert any(line.startswith("def added(env):") for line in lines)
 
 
-def test_a_new_file_is_as_the_project_wants_it(tmp_path: Path) -> None:
-    """What a script came with that the linter would not have is marked."""
+def test_new_file_passes_the_linter(tmp_path: Path) -> None:
+    """Findings in the code of the script are marked with `noqa`."""
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     draft = Draft(
         options=DraftOptions(),
@@ -106,8 +106,8 @@ def test_a_new_file_is_as_the_project_wants_it(tmp_path: Path) -> None:
     assert "    x = 1\n" in text
 
 
-def test_imports_go_where_a_sorter_has_them() -> None:
-    """Those of one module together, but for such with another name."""
+def test_added_imports_are_sorted() -> None:
+    """Names of one module are in one statement, except names with `as`."""
     file = (
         "from __future__ import annotations\n\nimport jax\n"
         "from jax.sharding import PartitionSpec as P\n\nfrom conformance.kit import probe\n"
@@ -128,8 +128,8 @@ def test_imports_go_where_a_sorter_has_them() -> None:
     )
 
 
-def test_names_that_a_file_uses_otherwise() -> None:
-    """The case imports its own."""
+def test_clashing_imports_are_found() -> None:
+    """A file may bind the name to something else."""
     assert find_clashes("import jax.numpy as np\nimport functools\n", DRAFT) == {"np"}
     assert find_clashes("def jnp():\n    pass\n", DRAFT) == {"jnp"}
     assert find_clashes("", DRAFT) == set()

@@ -38,14 +38,14 @@ def add_seeds(text: str) -> str:
         ("y = jax.__version__", "y = jax.__version__"),
     ],
 )
-def test_what_is_left_of_a_line(line: str, expected: str) -> None:
-    """What is printed beside a fact of the environment stays, and so do texts alone."""
+def test_prints_lose_facts_of_the_environment(line: str, expected: str) -> None:
+    """Other printed values and plain texts stay."""
     head = "import jax, sys, platform\nimport numpy as np\nx = 1\n"
     assert remove_environment(head + line + "\n") == f"{head}{expected}\n"
 
 
-def test_names_of_times() -> None:
-    """A name that holds a fact of the environment alone is one."""
+def test_variables_that_hold_only_facts_are_facts() -> None:
+    """A variable that is also assigned another value is not."""
     text = dedent("""\
         import time
         from time import perf_counter
@@ -61,8 +61,8 @@ def test_names_of_times() -> None:
     assert changed.splitlines()[-2:] == ["print(x)", "pass"]
 
 
-def test_a_text_without_them_is_the_same() -> None:
-    """Also where a statement spans lines, or is in a block."""
+def test_other_statements_are_unchanged() -> None:
+    """Also if a statement spans lines, or is in a block."""
     text = "if x:\n    print(\n        x,  # one\n        y,\n    )\n"
     assert remove_environment(text) == text
     text = "import jax\nfor x in y:\n    print(jax.__version__)\n    print(x)\n"
@@ -83,7 +83,7 @@ def test_a_text_without_them_is_the_same() -> None:
         ("x = np.random.RandomState( )", "x = np.random.RandomState( 0)"),
     ],
 )
-def test_a_seed_is_added(line: str, expected: str) -> None:
+def test_missing_seed_is_added(line: str, expected: str) -> None:
     """Before the statement that draws first, or to the generator."""
     head = "import random\nimport numpy as np\nfrom numpy.random import randn\n"
     assert add_seeds(f"{head}{line}\n") == f"{head}{expected}\n"
@@ -105,8 +105,8 @@ def test_a_script_with_its_own_seeds_is_unchanged(line: str) -> None:
     assert add_seeds(text) == text
 
 
-def test_a_function_that_draws() -> None:
-    """The seed is set once, before the function, and not at each call of it."""
+def test_seed_is_set_before_a_function_that_draws() -> None:
+    """Not in the function, where each call would set it."""
     text = "import numpy as np\ndef f():\n    return np.random.rand()\nprint(f(), f())\n"
     lines = add_seeds(text).splitlines()
     assert lines[1:4] == ["import numpy.random", "numpy.random.seed(0)", "def f():"]

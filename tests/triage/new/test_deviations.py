@@ -1,4 +1,4 @@
-"""From what releases show to what a case declares."""
+"""Deviations and releases that follow from the results of a case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN = PointState(PointKind.UNKNOWN)
 
 
 def record(outcome: Outcome = Outcome.OK, type_: str = "", message: str = "") -> Record:
-    """Return what came of a job."""
+    """Return the record of a job."""
     error = ErrorInfo(type=type_, message=message) if type_ else None
     return Record(
         case="family/one", cell="cell", case_hash="", cell_hash="", outcome=outcome,
@@ -76,15 +76,15 @@ def declared(*shown: tuple[PointState, Record] | None) -> tuple[list[str], str]:
         ((RIGHT, RIGHT, WRONG, WRONG, REFUSED, REFUSED), [">=0.6"], "<0.7"),
     ],
 )  # fmt: skip
-def test_ranges(
+def test_declared_ranges_follow_from_results(
     shown: tuple[tuple[PointState, Record] | None, ...], ranges: list[str], releases: str
 ) -> None:
-    """What is not there yet, and what XLA refuses, is no deviation: the case does not apply."""
+    """The case does not apply to releases without a function, or whose XLA refuses a flag."""
     assert declared(*shown) == (ranges, releases)
 
 
-def test_a_deviation_says_what_was_seen() -> None:
-    """And that it is proposed."""
+def test_deviation_contains_the_observed_failure() -> None:
+    """Its reason marks it as proposed."""
     state, one = failed("TypeError", "it got 3 of x[0]. Do this instead.")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
     sourced = Declarations(doc="One.", keywords={"source": "a/b#1"})
@@ -96,8 +96,8 @@ def test_a_deviation_says_what_was_seen() -> None:
     assert 'outcome="ok"' in text
 
 
-def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
-    """Without backslashes for backslashes."""
+def test_pattern_is_a_raw_string() -> None:
+    """Its backslashes are not doubled."""
     state, one = failed("TypeError", "clip() got an unexpected argument")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
     (text,) = propose_deviations(PLAIN, find_stretches(states, records, RELEASES)).deviations
@@ -120,15 +120,15 @@ def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
         ([f"{'word ' * 40}"], " ".join(["word"] * 15)),
     ],
 )
-def test_patterns_hold_for_all_messages(messages: list[str], expected: str) -> None:
-    """And leave out what is another each time."""
+def test_pattern_matches_all_messages(messages: list[str], expected: str) -> None:
+    """It leaves out parts that differ in each run."""
     found = find_pattern(messages)
     assert found == expected
     assert all(re.search(found, message) for message in messages)
 
 
-def test_releases_as_edges() -> None:
-    """As people write them."""
+def test_edges_have_no_trailing_zeros() -> None:
+    """`0.6` instead of `0.6.0`."""
     assert list(map(format_edge, RELEASES)) == [
         "0.4.30",
         "0.5",

@@ -1,4 +1,4 @@
-"""Scripts as cases: what is observed of each kind."""
+"""Drafts of cases from scripts of each kind."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def made(text: str, options: DraftOptions = DraftOptions()) -> Draft | None:  # 
         ("print(x)\nexit()", "return Observed(x)"),
     ],
 )
-def test_what_is_printed_or_last_is_observed(text: str, expected: str) -> None:
-    """Labels beside it are not."""
+def test_printed_or_last_values_are_observed(text: str, expected: str) -> None:
+    """Labels next to them are not."""
     assert body(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "told"),
+    ("text", "expected", "condition"),
     [
         ("assert x == 1", "return Observed(x, reference=1)", "bool(x == 1), reference=True"),
         ("assert 1 == x", "return Observed(reference=1, value=x)", "bool(1 == x), reference=True"),
@@ -92,14 +92,14 @@ def test_what_is_printed_or_last_is_observed(text: str, expected: str) -> None:
         ),
     ],
 )
-def test_what_is_asserted_is_the_reference(text: str, expected: str, told: str) -> None:
-    """Or, where both sides cannot be compared, that it holds."""
+def test_asserted_value_is_the_reference(text: str, expected: str, condition: str) -> None:
+    """Or the condition, if both sides cannot be compared."""
     assert body(text) == expected
-    assert told in body(text, DraftOptions(as_conditions=True))
+    assert condition in body(text, DraftOptions(as_conditions=True))
 
 
-def test_several_assertions_are_two_lists() -> None:
-    """Made where the assertions stand; what was printed beside them no longer counts."""
+def test_several_assertions_become_two_lists() -> None:
+    """Values are appended in place of the assertions; prints are not observed."""
     text = "x = 1\nassert x == 1\nprint(x)\nx = 2\nassert x == 2, 'no'\n"
     lines = body(text).split("\n")
     assert lines[:3] == ["seen = []", "expected = []", "x = 1"]
@@ -108,8 +108,8 @@ def test_several_assertions_are_two_lists() -> None:
     assert not any("print" in line for line in lines)
 
 
-def test_stated_tolerances_are_the_case_s() -> None:
-    """The widest of them."""
+def test_case_has_the_widest_tolerances_of_the_script() -> None:
+    """Both `rtol` and `atol`."""
     text = "import numpy as np\nnp.testing.assert_allclose(x, 1.0, rtol=1e-3, atol=1e-5)\n"
     one = made(text)
     assert one is not None
@@ -131,8 +131,8 @@ JITTED = "import jax\n\n\n@jax.jit\ndef f(x):\n    return x\n\n\n"
         ("print(jax.shard_map(g, m)(x))", "return Program(jax.shard_map(g, m), args=(x,))"),
     ],
 )  # fmt: skip
-def test_a_call_of_a_staged_function_is_a_program(last: str, expected: str) -> None:
-    """With its arguments, so that the harness takes it through its stages."""
+def test_call_of_a_staged_function_becomes_a_program(last: str, expected: str) -> None:
+    """With its arguments, so that the harness can observe each stage."""
     assert body(JITTED + last, PROGRAM).endswith(f"\n{expected}")
 
 
@@ -151,14 +151,14 @@ def test_a_call_of_a_staged_function_is_a_program(last: str, expected: str) -> N
         "assert f(1) > 0",
     ],
 )
-def test_what_is_not_certainly_a_program_is_none(last: str) -> None:
-    """It stays a probe."""
+def test_other_scripts_are_no_programs(last: str) -> None:
+    """They become probes."""
     assert made(JITTED + last, PROGRAM) is None
     assert made(JITTED + last) is not None
 
 
-def test_a_proposed_reference_is_marked() -> None:
-    """For whoever reviews it."""
+def test_proposed_reference_has_a_comment() -> None:
+    """The comment asks for a review."""
     text = body("x = 1\nprint(x)", reference="np.float32(1.0)", note="Proposed: look.")
     assert text == "x = 1\n# Proposed: look.\nreturn Observed(x, reference=np.float32(1.0))"
     one = make_draft(script("print(x)"), DraftOptions(), "np.float32(1.0)")
@@ -166,8 +166,8 @@ def test_a_proposed_reference_is_marked() -> None:
     assert one.outer == {"np": "import numpy as np"}
 
 
-def test_values_that_are_no_arrays_are_told() -> None:
-    """As text, or by their type."""
+def test_values_that_are_no_arrays_are_observed_as_text() -> None:
+    """Or by their type."""
     text = "print(x, y)\n"
     assert body(text, DraftOptions(as_text=frozenset({1}))) == "return Observed((x, str(y)))"
     assert (
@@ -186,8 +186,8 @@ print(f(x).sum())
 """
 
 
-def test_meshes_come_from_the_cell() -> None:
-    """And spellings from `env.compat`, where a case is to run on more releases than its script."""
+def test_compat_replaces_shard_map_and_meshes() -> None:
+    """Without `env.compat` only the mesh is replaced."""
     assert 'mesh = env.mesh(4, ("x",))' in body(MAPPED)
     assert "    from" not in body(MAPPED)
     assert body(MAPPED).startswith("from jax.experimental.shard_map import shard_map")
@@ -208,8 +208,8 @@ def test_meshes_come_from_the_cell() -> None:
         ("jax.make_mesh((4,), ('a',))", "jax.make_mesh((4,), ('a',))"),
     ],
 )  # fmt: skip
-def test_meshes(mesh: str, expected: str) -> None:
-    """What is made of the first devices, and what is left as it is."""
+def test_mesh_of_the_first_devices_becomes_env_mesh(mesh: str, expected: str) -> None:
+    """Other meshes stay."""
     text = f"import jax\nimport numpy as np\nfrom jax.sharding import Mesh\nprint({mesh})\n"
     assert f"Observed({expected})" in body(text)
 
@@ -223,8 +223,8 @@ def test_meshes(mesh: str, expected: str) -> None:
          "with env.compat.enable_x64():"),
     ],
 )  # fmt: skip
-def test_other_spellings(text: str, expected: str) -> None:
-    """One to one."""
+def test_compat_replaces_other_functions(text: str, expected: str) -> None:
+    """Each has the same arguments."""
     assert expected in body(text, COMPAT)
 
 
@@ -237,13 +237,13 @@ def test_other_spellings(text: str, expected: str) -> None:
         "import jax\ng = jax.shard_map\nprint(g(f, mesh=m, in_specs=a, out_specs=b)(x))",
     ],
 )
-def test_what_is_not_one_to_one_stays(text: str) -> None:
-    """A case of it is as its script."""
+def test_compat_does_not_replace_other_arguments(text: str) -> None:
+    """There is no such draft."""
     assert made(text, COMPAT) is None
 
 
-def test_imports_that_may_fail_stand_in_the_function() -> None:
-    """The others of its file must not fail with it."""
+def test_imports_that_may_fail_are_in_the_function() -> None:
+    """Other cases of the file must not fail with them."""
     one = made(
         "import functools\nimport jax\nimport jax.numpy as jnp\nfrom jax import tree_map\n"
         "from flax import nnx\nimport jax.extend.core\n"
@@ -272,13 +272,13 @@ def test_imports_that_may_fail_stand_in_the_function() -> None:
          "count = 0\ndef f():\n    nonlocal count\n    count += 1\nf()\nreturn Observed(count)"),
     ],
 )  # fmt: skip
-def test_a_script_is_flat(text: str, expected: str) -> None:
-    """Without a guard, a function around it all, or a handler that only tells."""
+def test_script_is_flattened(text: str, expected: str) -> None:
+    """Without a guard, a `main` function, or a handler that only prints."""
     assert body(text) == expected
 
 
-def test_functions_that_are_only_called_are_looked_into() -> None:
-    """Those that jax may trace are not: what they print is left alone."""
+def test_prints_of_untraced_functions_are_observed() -> None:
+    """Functions that jax may trace keep their prints."""
     plain = "def show(x):\n    print(x)\n\n\nshow(1)\nshow(2)\n"
     assert "    seen.append(x)" in body(plain)
     traced = "import jax\ndef show(x):\n    print(x)\n    return x\n\n\nprint(jax.jit(show)(2))\n"
@@ -301,8 +301,8 @@ def test_functions_that_are_only_called_are_looked_into() -> None:
         "try:\n    x = {}['a']\nexcept KeyError as e:\n    print('no', e)\nprint(1 + 1)\n",
     ],
 )  # fmt: skip
-def test_a_case_observes_what_its_script_prints(text: str) -> None:
-    """Run both, and compare."""
+def test_case_observes_the_printed_values(text: str) -> None:
+    """Runs both, and compares."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(text, {"__name__": "__main__"})  # noqa: S102 - a script of this file
@@ -323,8 +323,8 @@ def _leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def test_a_case_is_python() -> None:
-    """Whatever its docstring says."""
+def test_docstring_of_a_case_is_quoted() -> None:
+    """It may contain quotes and backslashes."""
     one = made('"""Say \\"so\\" \\\\ and \'\'\' no more"""\nprint(1 + 1)\n')
     assert one is not None
     doc = 'Say "so" \\ and """ no more'
@@ -334,7 +334,7 @@ def test_a_case_is_python() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         (
             "from jax.numpy import *\nprint(ones(3))",
@@ -344,8 +344,8 @@ def test_a_case_is_python() -> None:
         ("def program():\n    pass\nprint(program())", "binds program, which a case needs"),
     ],
 )
-def test_what_cannot_be_in_a_function_is_refused(text: str, said: str) -> None:
-    """With what to do."""
+def test_scripts_that_cannot_become_a_function_are_refused(text: str, expected_text: str) -> None:
+    """The message has the remedy."""
     with pytest.raises(UsageError, match=r"^report\.py: ") as caught:
         script(text)
-    assert said in str(caught.value)
+    assert expected_text in str(caught.value)

@@ -1,4 +1,4 @@
-"""Which family a script belongs to."""
+"""The family of a script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCRIPTS = ROOT / "benchmarks" / "behaviour_changes" / "scripts"
 
 
 def used(file: Path) -> frozenset[str]:
-    """Return what a file uses, with the helpers it takes."""
+    """Return the names that a file and its helpers use."""
     helpers = file.with_name("_helpers.py")
     return read_used_names(file) | (
         read_used_names(helpers) if "_helpers" in file.read_text() else frozenset()
@@ -39,11 +39,11 @@ FAMILIES = {
 }
 
 
-def test_a_topic_is_of_its_family() -> None:
-    """Told by the others alone: nearly always among the first three, mostly the first.
+def test_topics_are_matched_to_their_family() -> None:
+    """By the other topics: nearly always among the first three families, mostly as the first.
 
-    Families that are about the same thing, as loops within `shard_map` are, cannot be told apart
-    by names: then none is chosen, or a neighbour.
+    Names do not distinguish families with the same subject, such as loops within `shard_map`: then
+    no family is chosen, or a neighbour.
     """
     topics = [(name, file) for name, files in FAMILIES.items() for file in files if len(files) > 1]
     places, sure, right = [], 0, 0
@@ -75,8 +75,8 @@ def test_a_topic_is_of_its_family() -> None:
         ("tree_map", ""),
     ],
 )
-def test_scripts(script: str, family: str) -> None:
-    """Of what no family is about, none is named."""
+def test_scripts_are_matched_to_families(script: str, family: str) -> None:
+    """A script of another subject has none."""
     families = {name: list(files.values()) for name, files in FAMILIES.items()}
     found = choose_family(rank_families(used(SCRIPTS / f"{script}.py"), families))
     assert (found.family if found else "") == family
@@ -93,13 +93,13 @@ def test_scripts(script: str, family: str) -> None:
         "jax.block_until_ready(jax.numpy.ones(3)).block_until_ready()",
     ],
 )
-def test_what_a_program_runs_in_does_not_count(line: str) -> None:
-    """A setting, or a fact of the environment, is not what the program does."""
+def test_settings_and_environment_do_not_count(line: str) -> None:
+    """They are not the subject of a program."""
     assert collect_used_names(ast.parse(f"import jax\n{line}")) == frozenset()
 
 
-def test_a_guess() -> None:
-    """What is not told for sure is a guess, where one family is ahead of the others."""
+def test_uncertain_family_is_a_guess() -> None:
+    """It must be ahead of the others."""
     families = {name: list(files.values()) for name, files in FAMILIES.items()}
     script = "import jax\nfrom einops import a\njax.numpy.clip(a, a_min=0, a_max=1).round(3)"
     found = rank_families(collect_used_names(ast.parse(script)), families)
@@ -117,8 +117,8 @@ def test_a_guess() -> None:
         ("print(jnp.zeros(3, jnp.int8))", ""),
     ],
 )
-def test_a_script_of_jax_numpy_alone(line: str, family: str) -> None:
-    """Its functions give a guess; what makes its arguments does not."""
+def test_script_of_jax_numpy_alone_gets_a_guess(line: str, family: str) -> None:
+    """By functions, not by constructors of arrays."""
     tree = ast.parse(f"import jax.numpy as jnp\n{line}")
     place = partial(
         find_placement, ROOT / "cases", tree, stem="script", family="", topic="reported", name=""
@@ -132,8 +132,8 @@ def test_a_script_of_jax_numpy_alone(line: str, family: str) -> None:
             place()
 
 
-def test_how_a_case_is_judged_does_not_count() -> None:
-    """A script has no keywords of the kit, so they would only make it unlike all that do."""
+def test_keywords_of_the_kit_do_not_count() -> None:
+    """A script has none, so they would make all cases unlike it."""
     case = """
 from conformance.kit import Observed, probe
 from jax import lax
@@ -145,7 +145,7 @@ def steps(env):
     assert collect_used_names(ast.parse(case)) == {"scan", "unroll="}
 
 
-def test_without_families_none_is_meant() -> None:
-    """Nothing is divided by nothing."""
+def test_no_family_matches_without_names_or_families() -> None:
+    """No division by zero."""
     assert choose_family(rank_families(frozenset({"scan"}), {})) is None
     assert choose_family(rank_families(frozenset(), {"loops": [frozenset()]})) is None

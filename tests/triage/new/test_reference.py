@@ -1,4 +1,4 @@
-"""A value as an expression that gives it."""
+"""Values as expressions."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def python(value: object, path: str = "out") -> Leaf:
         elements=None,
     )
 )
-def test_an_expression_gives_the_value_to_the_bit(array: np.ndarray[Any, Any]) -> None:
-    """Also what is no number."""
+def test_expression_has_the_same_bits(array: np.ndarray[Any, Any]) -> None:
+    """Also NaN and infinities."""
     again = eval(render_value(lone(leaf(array))), {"np": np})  # noqa: S307 - our own
     assert (again.dtype, again.shape) == (array.dtype, array.shape)
     assert np.array_equal(again, array, equal_nan=array.dtype.kind in "fc")
@@ -52,20 +52,20 @@ def test_an_expression_gives_the_value_to_the_bit(array: np.ndarray[Any, Any]) -
 
 
 @given(st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.floats())
-def test_scalars(value: object) -> None:
-    """Of Python, exactly."""
+def test_python_scalars_are_exact(value: object) -> None:
+    """Evaluating the text gives the same `repr`."""
     again = eval(render_value(lone(python(value))))  # noqa: S307 - our own
     assert repr(again) == repr(value)
 
 
-def test_trees() -> None:
-    """Lists for tuples too, as references are compared by path."""
+def test_tuples_become_lists() -> None:
+    """References are compared by path."""
     leaves = (python(1, "out[0]"), python("a", "out[1]['k'][0]"), python(2, "out[1]['k'][1]"))
     assert render_value(Value(structure="", leaves=leaves)) == '[1, {"k": ["a", 2]}]'
 
 
-def test_what_is_left_out() -> None:
-    """What is long and not all the same, a key, or has a dtype that NumPy does not name."""
+def test_long_or_unnamed_values_have_no_text() -> None:
+    """Long arrays of different elements, keys, and dtypes that NumPy does not have."""
     long = np.arange(MAX_ELEMENTS + 1, dtype=np.float32)
     assert render_value(lone(leaf(long))) == ""
     assert render_value(lone(leaf(0 * long))) == "np.full((65,), 0.0, np.float32)"
@@ -76,8 +76,8 @@ def test_what_is_left_out() -> None:
     assert render_value(Value(structure="", leaves=(python(1, "out.field"),))) == ""
 
 
-def test_addresses() -> None:
-    """Are another in each process."""
+def test_addresses_are_found() -> None:
+    """They differ in each process."""
     assert has_address(lone(python("<object at 0x7f001122>")))
     assert not has_address(lone(python("0x1")))
     assert not has_address(lone(leaf(np.zeros(1, np.float32))))

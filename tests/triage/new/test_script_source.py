@@ -1,4 +1,4 @@
-"""Scripts that are rewritten: what is not edited stays as it was written."""
+"""Edits of scripts: everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def replaced(number: int, text: str) -> str:
     return source.replace({source.tree.body[number]: text}).text
 
 
-def test_a_text_is_as_it_was() -> None:
-    """Also where statements span lines."""
+def test_parsed_script_is_unchanged() -> None:
+    """Also if statements span lines."""
     assert ScriptSource.parse(TEXT).text == TEXT
 
 
@@ -49,20 +49,20 @@ def test_a_text_is_as_it_was() -> None:
         ("if a: b; c\n", "if a:\n    b\n    c\n"),
     ],
 )
-def test_each_statement_has_its_line(text: str, expected: str) -> None:
-    """So that it can be replaced by several."""
+def test_statements_of_a_line_are_separated(text: str, expected: str) -> None:
+    """Each can be replaced by several statements."""
     assert ScriptSource.parse(text).text == expected
 
 
-def test_comments_beside_a_statement_stay() -> None:
-    """Above it and behind it, and above one that is taken out."""
+def test_replacing_a_statement_keeps_its_comments() -> None:
+    """Those above it and after it, and those above a removed statement."""
     assert "# why\na()\nb()  # how\nif x:" in replaced(1, "a()\nb()")
     assert "\n# why\nif x:" in replaced(1, "")
     assert replaced(0, "").startswith("# head\n\n# why\nx = ")
 
 
-def test_a_block_is_moved_out() -> None:
-    """Its comments and texts stay."""
+def test_block_is_moved_out_of_its_statement() -> None:
+    """With its comments and strings."""
     source = ScriptSource.parse(TEXT)
     block = source.tree.body[2]
     assert isinstance(block, ast.If)
@@ -71,14 +71,14 @@ def test_a_block_is_moved_out() -> None:
     assert f"(  1 )  # how\n{moved}# end\n" in source.replace({block: moved}).text
 
 
-def test_statements_are_put_before_another() -> None:
-    """Below the comments above it."""
+def test_inserted_statements_follow_the_comments() -> None:
+    """The comments are above the statement after them."""
     source = ScriptSource.parse(TEXT)
     assert "# why\na()\nx = f(" in source.insert(source.tree.body[1], "a()").text
 
 
-def test_a_body_is_indented() -> None:
-    """But for the lines of a text, and empty ones."""
+def test_body_of_a_function_is_indented() -> None:
+    """Except lines of strings, and empty lines."""
     text = render_function('def f():\n    """Say."""\n', "x = '''a\nb'''\n\n# last\nreturn x\n")
     assert (
         text == "def f():\n    \"\"\"Say.\"\"\"\n    x = '''a\nb'''\n\n    # last\n    return x\n"
@@ -89,8 +89,8 @@ def test_a_body_is_indented() -> None:
     ("code", "path"),
     [("jnp.ones", "jax.numpy.ones"), ("jnp.ones(3)", ""), ("1 + 1", "")],
 )
-def test_what_a_name_stands_for(code: str, path: str) -> None:
-    """The dotted path of an expression."""
+def test_names_are_resolved_by_imports(code: str, path: str) -> None:
+    """To the dotted path of an expression."""
     names = ScriptSource.parse("import jax.numpy as jnp\n").names
     node = ast.parse(code, mode="eval").body
     assert resolve_path(node, names) == path

@@ -1,4 +1,4 @@
-"""What a script sets for its whole process."""
+"""Settings of a script for its whole process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.triage.new.settings import ScriptSettings, read_settings
 
 
 def found(text: str) -> ScriptSettings:
-    """Return what a script sets."""
+    """Return the settings of a script."""
     tree = ast.parse(text)
     return read_settings(tree, collect_imported_names(tree), {})
 
@@ -42,8 +42,8 @@ HEAD = "import os\nimport jax\n"
         ("jax.config.jax_debug_nans = True", {"config": {"jax_debug_nans": True}}),
     ],
 )  # fmt: skip
-def test_settings_are_read(text: str, what: dict[str, object]) -> None:
-    """They become keywords of the case."""
+def test_settings_become_keywords(text: str, what: dict[str, object]) -> None:
+    """Their statements are not a part of the case."""
     settings = found(HEAD + text)
     assert {name: getattr(settings, name) for name in what} == what
     assert len(settings.statements) == 1
@@ -58,6 +58,6 @@ def test_settings_are_read(text: str, what: dict[str, object]) -> None:
         'x = jax.numpy.ones(3)\nos.environ["XLA_FLAGS"] = "--a"',
     ],
 )
-def test_what_is_set_late_or_computed_stays(text: str) -> None:
-    """It is part of what the script does."""
+def test_late_or_computed_settings_stay(text: str) -> None:
+    """They are a part of the behavior."""
     assert found(HEAD + text).statements == []

@@ -1,4 +1,4 @@
-"""When a case shows what its script does."""
+"""Comparison of a case with its script, and unusable scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ended(
     message: str = "it is wrong",
     conformance: Conformance = Conformance.UNKNOWN,
 ) -> Record:
-    """Return what came of a job."""
+    """Return the record of a job."""
     error = None
     if outcome is not Outcome.OK:
         name = type_ or str(outcome)
@@ -36,7 +36,7 @@ def ended(
         (ended(), ended(), True),
         (ended(conformance=DEVIATES), ended(), False),
         (ended(RAISED, "TypeError"), ended(), False),
-        (ended(RAISED, "TypeError"), ended(RAISED, "TypeError", "otherwise said"), True),
+        (ended(RAISED, "TypeError"), ended(RAISED, "TypeError", "otherwise text"), True),
         (ended(RAISED, "TypeError"), ended(RAISED, "ValueError"), False),
         (ended(), ended(RAISED, "TypeError"), False),
         (ended(conformance=DEVIATES), ended(RAISED, "AssertionError"), True),
@@ -50,19 +50,21 @@ def ended(
         (ended(Outcome.INFRA), ended(), True),
     ],
 )
-def test_agreement(seen: Record, plain: Record, expected: bool) -> None:
-    """By how both end; a value that deviates is an assertion that fails."""
+def test_case_and_script_are_compared_by_outcome(
+    seen: Record, plain: Record, expected: bool
+) -> None:
+    """A value that deviates is an assertion that fails."""
     assert is_same_behavior(seen, plain) is expected
 
 
-def test_a_case_raises_what_its_script_catches() -> None:
-    """If it catches what it raises at its end."""
+def test_case_raises_the_exception_that_its_script_catches() -> None:
+    """A crash cannot be caught."""
     assert is_same_behavior(ended(RAISED, "TypeError"), ended(), catches_error=True)
     assert not is_same_behavior(ended(CRASHED, "SIGABRT"), ended(), catches_error=True)
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "text"),
     [
         (
             ended(
@@ -78,16 +80,16 @@ def test_a_case_raises_what_its_script_catches() -> None:
         (ended(Outcome.INFRA), "failed to start on every release tried"),
     ],
 )
-def test_a_script_that_fails_everywhere_for_its_own_sake_is_refused(one: Record, said: str) -> None:
-    """Where it runs somewhere, its failures are what it shows."""
+def test_unusable_scripts_are_refused(one: Record, text: str) -> None:
+    """A script that runs on some release is not."""
     with pytest.raises(UsageError, match=r"^report\.py: ") as caught:
         refuse_unusable_script({0: one, 1: one}, "report.py")
-    assert said in str(caught.value)
+    assert text in str(caught.value)
     refuse_unusable_script({0: one, 1: ended()}, "report.py")
 
 
-def test_a_module_of_jax_that_is_gone_is_a_finding() -> None:
-    """It is no missing package."""
+def test_removed_module_of_jax_is_no_missing_package() -> None:
+    """Its absence is the subject of the case."""
     refuse_unusable_script(
         {0: ended(RAISED, "ModuleNotFoundError", "No module named 'jax.experimental.x'")}, "r"
     )

@@ -1,4 +1,4 @@
-"""Readings of HLO by plain means."""
+"""Readings of HLO by regular expressions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias)
         ),
     ],
 )
-def test_a_claim_is_read_off_the_text(name: str, claim: Any, answer: bool) -> None:
-    """As the facts of an IR have it."""
+def test_reading_meets_the_claim(name: str, claim: Any, answer: bool) -> None:
+    """As the facts of an IR do."""
     assert is_met(name, claim, HLO) is answer
 
 
-def test_a_reading_stands_alone() -> None:
-    """Pasted with its imports it runs."""
+def test_reading_runs_with_its_imports() -> None:
+    """It needs nothing else."""
     names: dict[str, Any] = {}
     text = render_reading("collectives")
     exec("\n".join([*find_imports(text), text]), names)  # noqa: S102 - our own text

@@ -1,4 +1,4 @@
-"""What a case is made of, read from its file."""
+"""The source code of a case, read from its file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def scaled(env, x):
 
 
 def read(case: str, helpers: str = HELPERS, head: str = HEAD) -> CaseSource:
-    """Return what the case `case` of a file is made of."""
+    """Return the source code of the case `case` of a file."""
     texts = {"topic.py": head + case, "_helpers.py": helpers}
     return extract_source(Path("family/topic.py"), "case", lambda file: texts[file.name])
 
@@ -59,8 +59,8 @@ def case(env, size):
 """
 
 
-def test_only_what_is_used_comes_in_the_order_it_stands() -> None:
-    """Helpers first; text as written, without the decorator."""
+def test_source_has_only_used_statements_in_order() -> None:
+    """Helpers come first; the text is unchanged except for the decorator."""
     source = read(CASE)
     assert sorted(source.imports) == ["import jax.numpy as jnp", "import numpy as np"]
     scale, scaled, factor, case = source.definitions
@@ -82,14 +82,14 @@ def test_only_what_is_used_comes_in_the_order_it_stands() -> None:
         ("compat = env.compat", {EVERYTHING}),
     ],
 )
-def test_the_surroundings_that_are_used_are_known(body: str, uses: set[str]) -> None:
-    """Under other names too; where it cannot be told, all of them."""
+def test_used_attributes_of_env_are_found(body: str, uses: set[str]) -> None:
+    """Also by other names of `env`; an unknown use counts as all."""
     inner = "def inner(place):\n    return place.rng(0)\n\n\n"
     assert read(f"{inner}@probe()\ndef case(env):\n    {body}\n").env == uses
 
 
-def test_a_class_with_a_base_of_the_file_comes_with_it() -> None:
-    """And with decorators that are not the kit's."""
+def test_base_class_is_extracted() -> None:
+    """And decorators that are not of the kit."""
     text = (
         "class Base:\n    pass\n\n\n@math.cached\nclass Inner(Base):\n    pass\n\n\n"
         "@probe()\ndef case(env):\n    return Inner()\n"
@@ -100,20 +100,20 @@ def test_a_class_with_a_base_of_the_file_comes_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected_text"),
     [
         ("return missing(1)", "topic.py:12: missing cannot be found by reading topic.py"),
         ("return open(__file__)", "topic.py:12: uses __file__, but a reproduction is"),
     ],
 )
-def test_what_cannot_be_found_is_named(body: str, said: str) -> None:
-    """With the line."""
-    with pytest.raises(NotStaticError, match=said):
+def test_unresolved_name_is_refused(body: str, expected_text: str) -> None:
+    """The message has the line."""
+    with pytest.raises(NotStaticError, match=expected_text):
         read(f"@probe()\ndef case(env):\n    {body}\n", head=HEAD.removesuffix("\n"))
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected_text"),
     [
         ("from conformance.kit.env import thing", "conformance.kit.env.thing has no stand-in"),
         ("from conformance.kit import raises as thing", "has no stand-in outside the harness"),
@@ -122,14 +122,14 @@ def test_what_cannot_be_found_is_named(body: str, said: str) -> None:
         ("from ._helpers import thing", "thing cannot be found by reading _helpers.py"),
     ],
 )
-def test_imports_that_cannot_be_followed_are_refused(line: str, said: str) -> None:
-    """Saying what would be."""
-    with pytest.raises(NotStaticError, match=said):
+def test_unresolvable_import_is_refused(line: str, expected_text: str) -> None:
+    """The message shows a valid import."""
+    with pytest.raises(NotStaticError, match=expected_text):
         read("@probe()\ndef case(env):\n    return thing\n", head=f"{line}\n\n\n")
 
 
-def test_functions_of_the_kit_for_cases_come_with_the_case() -> None:
-    """They need nothing of the kit themselves, so a file of its own has them as written."""
+def test_functions_of_the_kit_are_extracted() -> None:
+    """They need nothing of the kit themselves."""
     text = "@probe()\ndef case(env):\n    return refusal(lambda: 1 / 0), counts(f, (), 'sin')\n"
     head = (
         "from conformance.kit.endings import refusal\n"
@@ -146,15 +146,15 @@ def test_functions_of_the_kit_for_cases_come_with_the_case() -> None:
     assert (source.kit, "import jax" in source.imports) == (frozenset(), True)
 
 
-def test_one_name_cannot_mean_two_things() -> None:
-    """Two files become one."""
+def test_name_of_two_files_is_refused() -> None:
+    """The reproduction is one file."""
     text = "SCALE = 5\n\n\n@probe()\ndef case(env):\n    return scaled(env, SCALE)\n"
     with pytest.raises(NotStaticError, match="both define SCALE"):
         read(text)
 
 
-def test_defaults_and_named_deviations_are_left_out() -> None:
-    """They are metadata of the case, as its decorator is."""
+def test_metadata_is_left_out() -> None:
+    """Defaults of the file and named deviations, like the decorator."""
     head = HEAD.replace("import Observed", "import defaults, Observed")
     named = 'defaults(devices=2)\nOLD = deviation("jax<1")\n\n\n'
     case = CASE.replace('[deviation("jax<1")]', "[OLD]")

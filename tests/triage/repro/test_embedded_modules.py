@@ -1,4 +1,4 @@
-"""Modules of the user's own that a file carries."""
+"""Modules of the user that are embedded in a reproduction."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ ODD = ["", '"', '"""', 'a"', "\\", "\\n\\\n", "é\u2028\x0c\x1c\r\n\x85\x00\t", 
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_a_literal_is_the_text(text: str) -> None:
-    """Whatever is in it; and its lines are those that a reader of Python counts."""
+def test_literal_evaluates_to_the_text(text: str) -> None:
+    """Its lines are those that Python counts."""
     code = render_text(text)
     assert ast.literal_eval(code) == text
     assert code.splitlines() == code.split("\n")
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_a_file_imports_what_it_carries(text: str, tmp_path: Path) -> None:
-    """With the lines, and the name of the file, that a traceback shows."""
+def test_embedded_module_is_importable(text: str, tmp_path: Path) -> None:
+    """A traceback shows its lines and its file name."""
     files = {"mine/__init__.py": "", "mine/odd.py": f"TEXT = {text!r}\n"}
     last = "import mine.odd\nprint(mine.odd.TEXT == " + repr(text) + ", mine.odd.__file__)\n"
     script = tmp_path / "script.py"
     script.write_text("\n".join([*IMPORTS, *render_embedding(files), last]), encoding="utf-8")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    said, _, file = done.stdout.strip().partition(" ")
-    assert (said, Path(file).name, Path(file).exists()) == ("True", "odd.py", False)
+    expected_text, _, file = done.stdout.strip().partition(" ")
+    assert (expected_text, Path(file).name, Path(file).exists()) == ("True", "odd.py", False)
 
 
 def wheel(folder: Path, files: dict[str, str]) -> str:
@@ -59,7 +59,7 @@ def wheel(folder: Path, files: dict[str, str]) -> str:
 def loaded(
     tmp_path: Path, function: str, files: dict[str, str], largest: int = 1000
 ) -> EmbeddedModules:
-    """Return what a file of a function carries of a wheel."""
+    """Return the modules of a wheel that are embedded for a function."""
     ((name, text),) = render_cases([Function(function=function)]).items()
     file = tmp_path / name
     file.parent.mkdir(parents=True)
@@ -84,14 +84,14 @@ PACKAGE = {
 }
 
 
-def test_what_is_imported_from_wherever_is_carried(tmp_path: Path) -> None:
-    """A package is not required then; what an index has is."""
+def test_imported_modules_are_embedded(tmp_path: Path) -> None:
+    """Their package is no requirement then."""
     own = loaded(tmp_path, "mine.a:f", PACKAGE)
     assert sorted(own.files) == sorted(PACKAGE.keys() - {"mine/unused.py"})
     assert (set(own.packages), own.wanted) == ({"mine"}, ("optax>=0.1",))
 
 
-def test_a_large_package_is_required(tmp_path: Path) -> None:
-    """Nobody reads that much."""
+def test_large_package_is_a_requirement(tmp_path: Path) -> None:
+    """It is not embedded."""
     own = loaded(tmp_path, "mine.a:f", PACKAGE, largest=20)
     assert (own.files, own.packages, len(own.wanted)) == ({}, frozenset(), 2)

@@ -1,4 +1,4 @@
-"""What stands on top of a file of its own."""
+"""The header of a reproduction."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NIGHT = "0.8.3.dev20251120"
         ({"jax": NIGHT, "jaxlib": "0.8.2"}, "jax is a nightly: name an index that has these"),
     ],
 )
-def test_nightlies_are_in_no_usual_index(versions: dict[str, str], begins: str) -> None:
-    """So that whoever runs the file is told."""
+def test_nightlies_need_an_index(versions: dict[str, str], begins: str) -> None:
+    """The header names the packages."""
     assert describe_nightlies(versions).startswith(begins)
 
 
-def test_of_releases_nothing_is_said() -> None:
-    """They are where they always are."""
+def test_releases_need_no_index() -> None:
+    """PyPI has them."""
     assert describe_nightlies({"jax": "0.8.3", "jaxlib": "0.8.2"}) == ""
 
 
-def test_a_package_of_the_users_own_is_required_by_its_url() -> None:
-    """The index has none of that name, and the module behind a listed function is in it."""
+def test_local_package_is_required_by_its_url() -> None:
+    """The index may have another package of that name."""
     cell = Cell(release="0.6.2", python="3.11", devices=1)
     versions = {"jax": "0.6.2", "jaxlib": "0.6.2", "mine": "1.0", "optax": "0.2"}
     planned = PlannedCell(cell=cell, versions=versions, lock_hash="l", cell_hash="h")

@@ -17,7 +17,7 @@ def compat(name: str, release: str) -> str:
 
 @pytest.mark.parametrize("name", COMPAT)
 @pytest.mark.parametrize("release", ["0.4.30", "0.5.3", "0.6.1", "0.8.2", "0.12.0"])
-def test_a_piece_is_one_function(name: str, release: str) -> None:
+def test_compat_piece_is_one_function(name: str, release: str) -> None:
     """On every release."""
     (function,) = ast.parse(compat(name, release)).body
     assert isinstance(function, ast.FunctionDef)

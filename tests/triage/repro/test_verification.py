@@ -1,4 +1,4 @@
-"""Whether a file that ran alone ended as the case did."""
+"""Comparison of the ending of a reproduction with that of its case."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NOTE += "of the following exception. Set JAX_TRACEBACK_FILTERING=off to include 
 SHAPES = "shapes (3,) and (4,) differ\nin lhs"
 
 
-def seen(
+def observe(
     outcome: Outcome, conformance: Conformance, error: str = "", message: str = ""
 ) -> JudgedObservation:
-    """Return what was seen of a case."""
+    """Return the judged observation of a case."""
     info = ErrorInfo(type=error, message=message, signature="", where="") if error else None
     observation = Observation(outcome=outcome, stage=Stage.EXECUTE, error=info)
     return JudgedObservation(
@@ -40,13 +40,13 @@ def ended(
     )  # fmt: skip
 
 
-RIGHT = seen(Outcome.OK, Conformance.CONFORMS)
-WRONG = seen(Outcome.OK, Conformance.DEVIATES)
-RAISED = seen(Outcome.RAISED, Conformance.DEVIATES, "ValueError", SHAPES)
-REFUSED = seen(Outcome.RAISED, Conformance.CONFORMS, "TypeError", "no")
-NOT_JUDGED = seen(Outcome.RAISED, Conformance.UNKNOWN, "jaxlib._jax.XlaRuntimeError", "no")
-CRASHED = seen(Outcome.CRASHED, Conformance.DEVIATES, "SIGSEGV", "ended by SIGSEGV")
-HUNG = seen(Outcome.TIMED_OUT, Conformance.DEVIATES, "timeout", "no end")
+RIGHT = observe(Outcome.OK, Conformance.CONFORMS)
+WRONG = observe(Outcome.OK, Conformance.DEVIATES)
+RAISED = observe(Outcome.RAISED, Conformance.DEVIATES, "ValueError", SHAPES)
+REFUSED = observe(Outcome.RAISED, Conformance.CONFORMS, "TypeError", "no")
+NOT_JUDGED = observe(Outcome.RAISED, Conformance.UNKNOWN, "jaxlib._jax.XlaRuntimeError", "no")
+CRASHED = observe(Outcome.CRASHED, Conformance.DEVIATES, "SIGSEGV", "ended by SIGSEGV")
+HUNG = observe(Outcome.TIMED_OUT, Conformance.DEVIATES, "timeout", "no end")
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ HUNG = seen(Outcome.TIMED_OUT, Conformance.DEVIATES, "timeout", "no end")
         (HUNG, ended(1, "Timeout (0:00:02)!\nThread 0x1 (most recent call first):\n")),
     ],
 )
-def test_as_claimed(claim: JudgedObservation, end: CompletedProgram) -> None:
-    """The same exception, an assertion, a signal, or nothing at all."""
+def test_equal_ending_is_accepted(claim: JudgedObservation, end: CompletedProgram) -> None:
+    """The same exception, an assertion, a signal, or a timeout."""
     assert compare_ending(end, claim) == ""
 
 
 @pytest.mark.parametrize(
-    ("claim", "end", "said"),
+    ("claim", "end", "text"),
     [
         (RIGHT, ended(1, f"{FRAMES}E: x\n"), "it ends with E: x, expected exit status 0"),
         (RIGHT, ended(None, cut="timeout"), "it ends with no end within the time, expected exit"),
@@ -88,11 +88,13 @@ def test_as_claimed(claim: JudgedObservation, end: CompletedProgram) -> None:
         (CRASHED, ended(0), "it ends with exit status 0, expected SIGSEGV"),
     ],
 )
-def test_otherwise(claim: JudgedObservation, end: CompletedProgram, said: str) -> None:
-    """It says how the file ended and how the case did."""
-    assert said in compare_ending(end, claim)
+def test_other_ending_is_described(
+    claim: JudgedObservation, end: CompletedProgram, text: str
+) -> None:
+    """With the expected ending."""
+    assert text in compare_ending(end, claim)
 
 
-def test_a_file_that_asserts_nothing_ends_well() -> None:
-    """Of what the case deviates from, nothing can be render_assertion by plain means."""
+def test_silent_file_must_exit_with_0() -> None:
+    """It asserts nothing that the case deviates from."""
     assert compare_ending(ended(0), WRONG, silent=True) == ""

@@ -1,4 +1,4 @@
-"""A cut case as a file: laid out as a formatter leaves it, with what it should give."""
+"""Shrunk cases as files: formatted, with a reference or a claim."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def leaf(path: str, array: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) ->
     )
 
 
-def test_a_formatter_leaves_it_as_it_is() -> None:
-    """Lines are broken, functions apart, imports in order; it is a text of its own again."""
+def test_formatted_text_is_stable() -> None:
+    """Ruff does not change it again."""
     made = format_text(TEXT, ["about it", "more"])
     assert made.startswith("# about it\n# more\n\nimport numpy as np\n\nfrom conformance.kit")
     done = subprocess.run(
@@ -56,10 +56,8 @@ def test_a_formatter_leaves_it_as_it_is() -> None:
         ([("out", list(range(65)))], None),
     ],
 )
-def test_a_value_becomes_the_reference(
-    leaves: list[tuple[str, object]], written: str | None
-) -> None:
-    """In as few digits as its type has; not one that is too large."""
+def test_value_becomes_the_reference(leaves: list[tuple[str, object]], written: str | None) -> None:
+    """With the shortest digits of its dtype; a large value has no text."""
     given = tuple(leaf(path, np.asarray(data, np.float32)) for path, data in leaves)
     made = add_reference(TEXT, "case", Value(structure="", leaves=given))
     last = None if made is None else made.splitlines()[-1].strip()
@@ -67,8 +65,8 @@ def test_a_value_becomes_the_reference(
     assert last == (None if written is None else call)
 
 
-def test_what_a_case_should_do_is_put_into_it() -> None:
-    """An error, a fact; what it said before goes."""
+def test_expected_error_and_claim_are_added() -> None:
+    """They replace the reference and the claims that the case has."""
     error = ExpectedError(type="TypeError", match="a.b")
     raising = format_text(str(add_reference(TEXT, "case", error)))
     assert 'reference=raises("TypeError", "a.b"))' in raising
@@ -77,8 +75,8 @@ def test_what_a_case_should_do_is_put_into_it() -> None:
     assert "@program(devices=2, facts={'collectives': {'all-reduce': 1}})" in claimed
 
 
-def test_a_probe_gets_an_observed_value() -> None:
-    """So that there is something to compare with."""
+def test_value_of_a_probe_is_wrapped_for_its_reference() -> None:
+    """In `Observed`."""
     text = "from conformance.kit import probe\n@probe()\ndef case(env):\n    return 1 + 1"
     made = format_text(str(add_reference(text, "case", ExpectedError(type="TypeError"))))
     assert 'return Observed(1 + 1, reference=raises("TypeError"))' in made

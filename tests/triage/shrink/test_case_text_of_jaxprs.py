@@ -1,4 +1,4 @@
-"""Cases that run their jaxpr."""
+"""Cases with an inlined jaxpr."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def made(call: str, *jaxprs: dict[str, Any], arguments: str = "np.ones(4),") -> 
     return None if text is None else text.partition("def case(env):\n")[2]
 
 
-def test_operations_are_statements() -> None:
+def test_inlined_jaxpr_has_a_statement_per_operation() -> None:
     """They come before the call; meshes come from `env`."""
     entry = jaxpr(eqn("shard_map", [0], **MAPPED), inputs=(F32,), out=(1,))
     keywords = "mesh=mesh, in_specs=(P('x'),), out_specs=P()"
@@ -50,14 +50,14 @@ def test_operations_are_statements() -> None:
     ]
 
 
-def test_a_program_without_arguments() -> None:
+def test_inlined_program_without_arguments_has_none() -> None:
     """Its arguments were constants of the trace."""
     assert made("fn", jaxpr(inputs=(), out=([F32, 1.0],))) is None  # no literal has a shape
     nothing = made("fn", jaxpr(inputs=(), out=()))
     assert (nothing or "").splitlines()[-1] == "    return Program(steps)"
 
 
-def test_a_jaxpr_without_code() -> None:
-    """There is no such case, nor where the call takes more than its arguments."""
+def test_jaxpr_without_code_is_not_inlined() -> None:
+    """Neither is a call that takes more than its arguments."""
     assert made("fn", jaxpr(eqn("odd", [0]), inputs=(F32,), out=(1,))) is None
     assert made("fn, kwargs={}", jaxpr(inputs=(F32,), out=(0,))) is None

@@ -35,8 +35,8 @@ def ended(blobs: BlobStore, printed: str = "", error: str = "") -> ScriptResult:
     return ScriptResult(record, blobs)
 
 
-def test_a_failure_stays_the_same(blobs: BlobStore) -> None:
-    """The same error here, and none in the other cell."""
+def test_same_failure_compares_type_and_message(blobs: BlobStore) -> None:
+    """And requires that the good cell does not fail."""
     kept = SameFailure(ended(blobs, error="ValueError: shapes (3,) and (4,) do not fit"))
     same = ended(blobs, error="ValueError: shapes (1,) and (2,) do not fit")
     assert kept.holds(same, ended(blobs))
@@ -46,8 +46,8 @@ def test_a_failure_stays_the_same(blobs: BlobStore) -> None:
     assert not kept.may_hold(ended(blobs, error="TypeError: shapes (3,) and (4,) do not fit"))
 
 
-def test_a_difference_stays_of_its_kind(blobs: BlobStore) -> None:
-    """Numbers may become others; a word that differs stays one that does."""
+def test_output_difference_keeps_its_words(blobs: BlobStore) -> None:
+    """Numbers may change."""
     numbers = SameOutputDifference(ended(blobs, "loss 1.5"), ended(blobs, "loss 2.5"))
     assert numbers.about == "prints 'loss 1.5' instead of 'loss 2.5'"
     assert numbers.holds(ended(blobs, "0.1"), ended(blobs, "0.2"))
@@ -59,8 +59,8 @@ def test_a_difference_stays_of_its_kind(blobs: BlobStore) -> None:
     assert not words.holds(ended(blobs, error="KeyError: 'a'"), ended(blobs, "float64"))
 
 
-def test_an_error_that_is_missing_stays_missing(blobs: BlobStore) -> None:
-    """It is raised in the other cell, for the same reason."""
+def test_absent_error_is_still_raised_in_the_good_cell(blobs: BlobStore) -> None:
+    """For the same reason."""
     kept = SameErrorAbsence(ended(blobs, error="ValueError: shapes (3,) and (4,) do not fit"))
     assert kept.about == "runs, expected ValueError: shapes (3,) and (4,) do not fit"
     assert kept.holds(

@@ -1,4 +1,4 @@
-"""Cuts of a text: what comes of them is Python, smaller, and ends somewhere."""
+"""Edits give smaller Python, and the search ends."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def texts(draw: st.DrawFn) -> str:
 
 @settings(max_examples=40, deadline=None)
 @given(texts())
-def test_every_cut_is_python_that_is_smaller(text: str) -> None:
-    """Alone, and all cuts of a kind together; no name is left unbound."""
+def test_every_edit_gives_smaller_python(text: str) -> None:
+    """Alone, and all edits of a reduction together; no name is left unbound."""
     for way in REDUCTIONS:
         found = way.find(text, "case")
         for group in [[one] for one in found] + ([found] if way.in_groups and found else []):
@@ -89,8 +89,8 @@ def test_every_cut_is_python_that_is_smaller(text: str) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(texts(), st.integers(0, 3))
-def test_a_search_ends_where_nothing_more_can_be_cut(text: str, kept: int) -> None:
-    """Whatever is to stay, it does; and no single cut of what is left would be taken."""
+def test_search_ends_where_no_edit_is_accepted(text: str, kept: int) -> None:
+    """The kept behavior is never lost."""
     word = ("sin", "errstate", "lambda", "case")[kept]
 
     def shows(texts: Sequence[str]) -> int | None:
@@ -113,8 +113,8 @@ def test_a_search_ends_where_nothing_more_can_be_cut(text: str, kept: int) -> No
         (("env.mesh", "args=(np.ones"), "np.ones("),
     ],
 )
-def test_what_is_kept_is_all_that_is_left(kept: tuple[str, ...], left: str) -> None:
-    """Helpers are put where they are called, constants where they are read."""
+def test_search_leaves_only_the_kept_code(kept: tuple[str, ...], left: str) -> None:
+    """Helpers are inlined, constants replace their names."""
 
     def shows(texts: Sequence[str]) -> int | None:
         wanted = (*kept, "return Program(", "@program(", "def case(env)")
@@ -214,8 +214,8 @@ def case(x):
 
 
 @pytest.mark.parametrize(("way", "before", "after"), CUTS.values(), ids=CUTS)
-def test_a_way_of_cutting(way: str, before: str, after: str) -> None:
-    """One of its cuts gives just that."""
+def test_reduction_gives_the_expected_edit(way: str, before: str, after: str) -> None:
+    """Among its edits."""
     (chosen,) = (one for one in REDUCTIONS if one.name == way)
     free = {*find_undefined(before), "np", "f"} - ({"f"} if "def f" in before else set())
     text = ast.unparse(ast.parse(f"from m import {', '.join(sorted(free))}\n{before}"))

@@ -1,4 +1,4 @@
-"""Scripts while they are cut: the form they have then."""
+"""Scripts as the body of a function while they are cut."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ for n in range(2):
 """
 
 
-def test_a_script_is_the_same_after_all() -> None:
-    """What comes first stays first: a flag is set before jax is imported."""
+def test_wrapped_script_is_unwrapped_to_itself() -> None:
+    """In the same order: a flag is set before jax is imported."""
     assert ast.dump(ast.parse(unwrap_script(wrap_script(SCRIPT)))) == ast.dump(ast.parse(SCRIPT))
 
 
 @pytest.mark.parametrize("line", ["from __future__ import annotations", "from jax.numpy import *"])
-def test_imports_of_the_top_of_a_module(line: str) -> None:
-    """A function cannot have them, and the text can be cut all the same."""
+def test_star_and_future_imports_are_not_wrapped(line: str) -> None:
+    """A function cannot contain them."""
     text = wrap_script(f"{line}\n{SCRIPT}")
     compile(text, "script", "exec")
     assert unwrap_script(text).count("import *") == line.count("import *")
     assert "print" not in str(apply_edits(drop_statements(text, BODY)))
 
 
-def test_no_python() -> None:
-    """The caller says where."""
+def test_invalid_python_is_a_syntax_error() -> None:
+    """The caller reports the line."""
     with pytest.raises(SyntaxError):
         wrap_script("def f(:")

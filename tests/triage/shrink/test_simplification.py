@@ -28,8 +28,8 @@ FOLDED = {
 
 
 @pytest.mark.parametrize(("before", "after"), FOLDED.values(), ids=FOLDED)
-def test_what_is_known_is_decided(before: str, after: str) -> None:
-    """Constants stand for their names; what is unused then goes."""
+def test_known_conditions_and_names_are_folded(before: str, after: str) -> None:
+    """Then unused names are removed."""
     head = "from m import f, g, run\n"
     used = {node.id for node in ast.walk(ast.parse(after)) if isinstance(node, ast.Name)}
     imported = f"from m import {', '.join(sorted(used & {'f', 'g', 'run'}))}"
