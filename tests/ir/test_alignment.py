@@ -1,4 +1,4 @@
-"""Which instruction is which."""
+"""Pairs of corresponding instructions."""
 
 from __future__ import annotations
 

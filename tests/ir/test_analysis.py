@@ -1,4 +1,4 @@
-"""Parsing texts of any kind, and what is kept of them."""
+"""Parsing texts of any kind, and their fingerprints and facts."""
 
 from __future__ import annotations
 

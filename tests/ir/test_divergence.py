@@ -1,4 +1,4 @@
-"""Where a difference begins: the same for the same change, whatever program it is in."""
+"""The first operations that differ: equal for equal changes, in any program."""
 
 from __future__ import annotations
 

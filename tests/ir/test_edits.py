@@ -1,4 +1,4 @@
-"""Places that differ, and which belong together."""
+"""Edits between aligned modules, and their groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that are quoted."""
+"""Quoted lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a module says in compiler-neutral terms."""
+"""Facts of a module in compiler-neutral terms."""
 
 from __future__ import annotations
 

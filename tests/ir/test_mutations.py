@@ -1,4 +1,4 @@
-"""Modules that we changed ourselves: noise is not reported, a change of meaning always is.
+"""Mutated modules: noise is not reported, a change of meaning always is.
 
 A fast part of `benchmarks/ir_mutations.py`: each mutator on a few modules, the same ones each time.
 """

@@ -1,4 +1,4 @@
-"""Rewrites alike are one pattern."""
+"""Equal rewrites form a pattern."""
 
 from __future__ import annotations
 

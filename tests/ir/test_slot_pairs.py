@@ -1,4 +1,4 @@
-"""Which slot is which."""
+"""Pairs of slots of two loops or branches."""
 
 from __future__ import annotations
 

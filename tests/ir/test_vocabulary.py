@@ -1,4 +1,4 @@
-"""What operations are."""
+"""Commutative, impure and host operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small texts of each kind, and what the tests ask of them."""
+"""Small texts of each kind, and helpers that parse and normalise them."""
 
 from __future__ import annotations
 

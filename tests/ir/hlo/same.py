@@ -1,4 +1,4 @@
-"""What the tests of HLO share: a module around one instruction, and equality of graphs."""
+"""Helpers of the tests of HLO: a module around an instruction, and equality of graphs."""
 
 from __future__ import annotations
 

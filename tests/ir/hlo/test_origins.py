@@ -1,4 +1,4 @@
-"""Where instructions come from, in each release's way of saying it."""
+"""Origins of instructions, in the metadata of each release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every module, and for every text that is none."""
+"""Properties of every module, and of every malformed text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices and shardings, however spelled."""
+"""Device groups and shardings in every spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents made on the spot, and the samples."""
+"""Documents of jaxprs for tests, and the samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's JSON, read to the graph."""
+"""The parser of the worker's JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spelling of every release brought to one."""
+"""The normalisation of spellings over releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of a jaxpr, written and read again."""
+"""Round trips of jaxprs through JSON, and their readable text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that modules embed: the same ones are equal, others differ in words."""
+"""Kernels that modules embed: their decoding, equality and differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of MLIR share: a module around operations, and equality of graphs."""
+"""Helpers of the tests of MLIR: a module around operations, and equality of graphs."""
 
 from __future__ import annotations
 

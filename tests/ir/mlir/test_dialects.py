@@ -1,4 +1,4 @@
-"""Shardings: Shardy's axes and GSPMD's device lists mean the same."""
+"""Shardings: the axes of Shardy and the device lists of GSPMD are equal."""
 
 from __future__ import annotations
 

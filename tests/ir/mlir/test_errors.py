@@ -1,4 +1,4 @@
-"""Text that is no module is an error that names the line, never another one."""
+"""Malformed texts raise an error that names the line, and no other error."""
 
 from __future__ import annotations
 

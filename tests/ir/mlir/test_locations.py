@@ -1,4 +1,4 @@
-"""Where an instruction comes from."""
+"""Locations of instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written reads back to the same graph."""
+"""Printed modules read back to the same graph."""
 
 from __future__ import annotations
 

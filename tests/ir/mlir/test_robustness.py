@@ -1,4 +1,4 @@
-"""Any text is read, or refused with the one error."""
+"""Any text is read, or refused with a single type of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types in HLO's words."""
+"""Types with the element types of HLO."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Changes of meaning in HLO text: operations, constants, loops, results.
 
-Only what the result is made of is changed; the registry takes a mutant only if our referee says
-that it means something else.
+Only what the result depends on is changed; the registry takes a mutant only if the referee finds
+another meaning.
 """
 
 from __future__ import annotations

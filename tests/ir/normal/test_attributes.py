@@ -1,4 +1,4 @@
-"""Names and attributes: one spelling, no compiler's choice, devices in one form."""
+"""Passes over names, attributes, shardings and device groups."""
 
 from __future__ import annotations
 

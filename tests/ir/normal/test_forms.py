@@ -1,4 +1,4 @@
-"""The two forms, and what they do to modules of odd shapes."""
+"""The two forms, also of odd and of real modules."""
 
 from __future__ import annotations
 

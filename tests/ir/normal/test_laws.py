@@ -1,4 +1,4 @@
-"""What holds for any program: the forms see its meaning and nothing else."""
+"""Properties of any program: the normal forms keep its meaning and drop everything else."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ MOST = 3
 """How many entries one change may take to report."""
 MIRROR = {"added": "removed", "removed": "added"}
 seeds = st.integers(0, 2**32)
+# Derandomised examples follow from the name of a test: a renamed test gets other examples.
 slow = settings(
     derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )

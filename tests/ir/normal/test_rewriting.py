@@ -1,4 +1,4 @@
-"""Values, their types, and replacing one by another."""
+"""Values, their types, and their replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that are deep, wide or repetitive: no crash, and no time out of proportion."""
+"""Modules that are deep, wide or repetitive: no crash, and acceptable time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of the normal form, whole and damaged."""
+"""The text of the canonical form, intact and damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuples, split and merged."""
+"""Tuples are replaced by their elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version of the normal forms stands for what they yield."""
+"""The version of the normal forms identifies their fingerprints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_version_has_constant_fingerprints() -> None:
     """Goldens and cached records of a version are compared without a second look.
 
     When this fails on purpose: raise `VERSION`, record the new digest here, and accept the goldens
-    of a run of the matrix `releases` anew.
+    of a new run of the matrix `releases`.
     """
     digest = sha256()
     for file in sorted([*SAMPLES.rglob("*.hlo"), *SAMPLES.rglob("*.generic"), *JAXPRS]):
