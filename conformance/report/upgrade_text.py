@@ -79,14 +79,14 @@ def summarize_upgrade(upgraded: UpgradeResult) -> str:
     text = f"From {_name_end(before)} to {after} on {where}, "
     if phrases:
         text += f"of {plural(len(upgraded.whole), upgraded.noun)} {_join_phrases(phrases)}."
+        # Only next to cases that break: a reader might take these for all that is affected.
+        silent = sum(counts[effect] for effect in SILENT)
+        if silent and counts[Effect.BROKEN]:
+            verb = "raises" if silent == 1 else "raise"
+            text += f" {silent} of these changes {verb} no error."
         text += _describe_unbroken(upgraded) + _describe_between(upgraded)
     else:
         text += "nothing can be compared."
-    # Said only next to cases that break: a reader might take these for all that is affected.
-    silent = sum(counts[effect] for effect in SILENT)
-    if silent and counts[Effect.BROKEN]:
-        verb = "raises" if silent == 1 else "raise"
-        text += f" {silent} of them {verb} no error."
     if flaky := sum(bool(compared.flaky) for compared in upgraded.compared):
         verb = "is" if flaky == 1 else "are"
         text += (

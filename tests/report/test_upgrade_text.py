@@ -35,8 +35,8 @@ def test_a_paragraph_for_a_team(tmp_path: Path) -> None:
     )
     assert summarize_upgrade(upgraded) == (
         "From jax 0.5.3 to 0.6.2 on cpu8, of 5 cases 2 break (the first in 0.6.0), 1 becomes "
-        "silently wrong (in 0.6.1), 1 is fixed and 1 is unchanged. 1 of them raises no error. "
-        "1 case gave different results in two attempts and is not compared."
+        "silently wrong (in 0.6.1), 1 is fixed and 1 is unchanged. 1 of these changes raises "
+        "no error. 1 case gave different results in two attempts and is not compared."
     )
     assert upgraded.breaks
 
