@@ -43,7 +43,7 @@ class Script:
         bound: Names that it binds, except those of imports.
         settings: Its settings for the whole process.
         echoes: Whether the values of expressions are shown, as at a prompt.
-        catches_error: Whether it caught the exception at its end, which a case must raise.
+        catches_error: Whether a handler only reports its last exception, which a case must raise.
         doc: Its docstring, empty for none.
         thread: Upstream thread that it names, empty for none.
         notes: Sentences about parts that were left out.

@@ -181,7 +181,7 @@ class _SettingsReader:
             case ast.Call(args=[_, ast.Constant(value=str(default))]) if (
                 resolve_callee(node, self._names) in _READS
             ):
-                # A cell passes none of the user's variables, so that the default counts.
+                # The variables of the user are not those of a cell, so that the default counts.
                 value = default
             case ast.Call(func=ast.Name(id="str"), args=[argument]):
                 inner_value = self._evaluate(argument)

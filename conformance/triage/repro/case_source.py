@@ -121,8 +121,8 @@ class _SourceCollector:
             module = _Module(path, text, parse(text, str(path)))
             for node in module.tree.body:
                 for name in _bound_names(node):
-                    # Several statements may bind a name, e.g. the branches of an `if`; all of them
-                    # are needed.
+                    # Several statements may bind a name, e.g. two assignments; all of them are
+                    # needed.
                     module.bound.setdefault(name, []).append(node)
             self._modules[path] = module
             metadata = set(find_defaults(module.tree))

@@ -146,7 +146,7 @@ def render_piece(name: str, **values: Any) -> str:
         values: Variables of the block.
     """
     template = _environment().get_template(_PIECES)
-    # A single block, so that one template holds all pieces.
+    # Only one block is rendered, so that one template holds all pieces.
     return "".join(template.blocks[name](template.new_context(values))).strip("\n")
 
 

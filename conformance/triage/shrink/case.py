@@ -187,7 +187,7 @@ class CaseShrinker:
                 left, generator = traced, "jaxpr"
             self.progress("running the result once more")
             confirmed = self._confirm(trials, left, head)
-        # The smallest text so far is a result, too; no worker is asked once more.
+        # The smallest text so far is a result, too; it is not confirmed.
         except KeyboardInterrupt:
             interrupted = True
         return ShrunkProgram(

@@ -294,7 +294,7 @@ def drop_result(tree: SyntaxTree, count: int, number: int, where: str) -> Replac
             ):
                 if count == PAIR:
                     changes[node] = [node.value]
-                # The items behind the dropped one move.
+                # The items after the dropped item move forward.
                 elif at > number:
                     changes[index] = [ast.Constant(value=at - 1)]
             case _:

@@ -231,7 +231,7 @@ class _ConstantFolder(ast.NodeTransformer):
     def visit_If(self, node: ast.If | ast.IfExp) -> Any:
         self.generic_visit(node)
         if isinstance(node.test, ast.Constant):
-            # For a statement a list: the transformer splices it into the block.
+            # The transformer splices the list of a statement into its block.
             return node.body if node.test.value else node.orelse
         return node
 
