@@ -253,7 +253,7 @@ class _Draft:
         return None
 
     def _find_ending(self, tracks: Tracks, release: str, ending: Content) -> str | None:
-        """Return the recorded content that is the same ending, the nearest older one first.
+        """Return the recorded content of the same ending, searching the nearest older span first.
 
         So noise in the last bits neither splits a span nor makes a new file.
         """

@@ -110,7 +110,7 @@ def loads(text: str, file: Path) -> GoldenDocument:
 
     Args:
         text: Content of the file.
-        file: Its path, for messages.
+        file: Path of the document, for messages.
 
     Returns:
         The document; tainted when the text has another format.

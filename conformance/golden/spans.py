@@ -71,7 +71,7 @@ def parse_span(text: str, content: T) -> Span[T]:
 
     Args:
         text: `0.6.0`, or `0.4.30..0.5.3`.
-        content: Its content.
+        content: Content of the span.
 
     Returns:
         The span.

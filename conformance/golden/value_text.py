@@ -183,7 +183,7 @@ def _parse_array(header: re.Match[str], body: list[str], first: int) -> Leaf:
 
     Args:
         header: Match of its first line: path, kind, dtype and shape.
-        body: Its other lines, without indentation.
+        body: The other lines, without indentation.
         first: Number of the first line of the body, for messages.
     """
     path, kind, dtype, sizes = header.groups()

@@ -146,7 +146,7 @@ def _judge_failure(case: Case, observation: Observation) -> ConformanceReport:
 def find_unmet_claims(
     claims: Mapping[str, Any], facts: Mapping[str, Any], texts: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield one sentence for each fact claimed that does not hold.
+    """Yield one sentence for each unmet claim.
 
     Args:
         claims: Claims of the case, by name.

@@ -35,7 +35,7 @@ def compare_ir(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
 
     Args:
         seen: Record of the IR.
-        golden: Its golden, if any.
+        golden: Golden of the IR, if any.
 
     Returns:
         `unknown` if either side has no fingerprint; `regrouped` if only the exact forms differ.

@@ -55,9 +55,11 @@ def find_checked_variants(case: ClaimsVariants, observation: Observation) -> tup
     """Return the variants of a case that were run and can be compared."""
     if observation.outcome is not Outcome.OK or observation.value is None:
         return ()
-    ways = observation.variants
+    variants = observation.variants
     # Records of older versions lack newer variants.
-    return tuple(variant for variant in case.same_as if variant in ways and ways[variant].was_run)
+    return tuple(
+        variant for variant in case.same_as if variant in variants and variants[variant].was_run
+    )
 
 
 def describe_variant(seen: VariantResult) -> str:

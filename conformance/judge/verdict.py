@@ -251,7 +251,7 @@ def _judge_known(evidence: _Evidence, deviation: Deviation) -> VerdictReport:
 
 
 def _is_older(golden: GoldenEntry, deviation: Deviation) -> bool:
-    """Say whether a golden is of a release before those that a deviation is declared for.
+    """Say whether a golden is of a release before the range of a deviation.
 
     It cannot contradict the deviation then, e.g. on a nightly, which never has a golden.
     """

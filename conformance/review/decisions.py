@@ -111,7 +111,7 @@ class DecisionLog(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             data: Content of a `review.json`.
-            where: Its path, for the message.
+            where: Path of the file, for the message.
 
         Raises:
             UsageError: If the content is no decision log, or has another format.

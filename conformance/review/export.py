@@ -77,7 +77,7 @@ def render_patches(root: Path, outcomes: Outcomes, when: str) -> bytes:
 
 
 def _collect_golden_files(outcomes: Outcomes, root: Path) -> dict[Path, bytes | None]:
-    """Return the golden files that would be written; None for those that would be removed."""
+    """Return the content of the golden files to write, by path; None for files to remove."""
     files: dict[Path, bytes | None] = {}
     for plan in outcomes.plans:
         files |= plan.contents
@@ -233,7 +233,7 @@ def _relativize(root: Path, path: Path) -> Path:
 
 
 def make_patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
-    """Return commits on top of the last one as a mailbox for `git am`.
+    """Return commits on top of the last commit as a mailbox for `git am`.
 
     Args:
         root: Root of the repository.

@@ -47,7 +47,7 @@ class ReviewGroup:
     Attributes:
         id: Stable from run to run, as long as the common feature of the jobs is the same.
         kind: Why they are pending.
-        title: Their common feature, in one line.
+        title: Common feature of the jobs, in one line.
         members: The jobs.
     """
 

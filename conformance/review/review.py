@@ -257,7 +257,7 @@ class Review:
         return outcomes
 
     def _hash_written_files(self, outcomes: Outcomes) -> dict[str, str]:
-        """Return the hashes of case files that were written, by those of before and of the run."""
+        """Return the hashes of written case files, by their former hashes and those of the run."""
         after = {file: discover([file])[0].content_hash for file in outcomes.sources}
         return {
             before: after[one.job.case.file]

@@ -62,7 +62,7 @@ def make_package_points(cell: Cell, package: str, versions: Sequence[str]) -> li
     Args:
         cell: The cell.
         package: The package.
-        versions: Its versions, in order.
+        versions: Versions of the package, in order.
     """
     # The cell may pin the package itself; two pins of one package have no solution.
     pins = tuple(pin for pin in cell.pins if not pin.startswith(f"{package}=="))
@@ -95,7 +95,7 @@ def make_option_points(cell: Cell, axis: str, values: Sequence[str]) -> list[Axi
 
 
 def select_versions(package: str, versions: Sequence[str], ends: tuple[str, str]) -> list[str]:
-    """Return the versions of a package from one end to the other, both included.
+    """Return the versions of a package between two ends, both included.
 
     Args:
         package: The package, for messages.

@@ -129,7 +129,7 @@ def find_change_points(states: States) -> list[ChangePoint]:
 
 
 def choose_untried_points(states: States, width: int = 1, *, eager: bool = False) -> list[int]:
-    """Return the points to try next, where each state is equal to another one or not.
+    """Return the points to try next, if states are compared for equality.
 
     Args:
         states: State of each point that was tried, the ends among them.

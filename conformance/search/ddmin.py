@@ -55,7 +55,7 @@ def classify_set(state: PointState, *, enough: PointKind) -> SetResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units(Generic[U]):
-    """Units, in an order in which each comes after those that it needs.
+    """Units, each of which comes after the units that it needs.
 
     Attributes:
         order: The units.
@@ -70,12 +70,12 @@ class Units(Generic[U]):
     groups: tuple[tuple[U, ...], ...] = ()
 
     def add_needs(self, units: Iterable[U]) -> frozenset[U]:
-        """Return units with all that they need."""
+        """Return units with their requirements."""
         found = frozenset(units)
         return found.union(*(self.needs.get(unit, ()) for unit in found))
 
     def add_dependents(self, units: Collection[U]) -> frozenset[U]:
-        """Return units with all that need one of them."""
+        """Return units with their dependents."""
         wanted = frozenset(units)
         return wanted | {unit for unit, needed in self.needs.items() if needed & wanted}
 

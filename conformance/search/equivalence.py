@@ -59,7 +59,7 @@ def classify_failure(record: Record) -> str:
 
 
 def shorten(text: str) -> str:
-    """Return an ending in one line that is not too long."""
+    """Return an ending in one line of limited length."""
     line = " ".join(text.split())
     return line if len(line) <= MOST else f"{line[: MOST - 3]}..."
 

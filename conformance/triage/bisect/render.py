@@ -90,7 +90,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
 
 
 def _describe_bad(answer: BisectAnswer) -> str:
-    """Return the behaviour of bad points, that of the first bad point first."""
+    """Return the behaviour of bad points, beginning with the first bad point."""
     state = answer.states[answer.first_bad]
     if answer.predicate.name == "exit":
         return f"ends with {answer.summary(answer.first_bad)}"

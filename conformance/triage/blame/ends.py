@@ -250,7 +250,7 @@ def make_stand_in(
 def add_requirements(
     ends: tuple[BlameEnd, BlameEnd], wanted: tuple[str, ...], *, locks: dict[str, Lock], cache: Path
 ) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:
-    """Make packages in addition to those of the cells part of both ends, where versions differ.
+    """Add the packages of further requirements to both ends, if their versions differ.
 
     Args:
         ends: Both ends.

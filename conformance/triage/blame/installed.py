@@ -115,7 +115,7 @@ def find_wants(installed: Installed, lock: Lock) -> Wants:
 def _find_requirements(
     installed: Installed, name: str, extras: Mapping[str, set[str]], python: str
 ) -> Iterator[Requirement]:
-    """Yield the requirements of a package, with those of its wanted extras."""
+    """Yield the requirements of a package and of its wanted extras."""
     minor = ".".join(python.split(".")[:2])
     # The markers are those of the cell's Python, not of the Python that runs this program.
     world = {"python_version": minor, "python_full_version": f"{minor}.0"}

@@ -146,7 +146,7 @@ class PassProber(contextlib.AbstractContextManager["PassProber"]):
 
         Args:
             name: The option.
-            value: Its value.
+            value: Value of the option.
         """
         case = self._job.case
         if name == "jax_enable_x64":  # a job's own affair
@@ -348,7 +348,7 @@ class ProgramPasses(contextlib.AbstractContextManager["ProgramPasses"]):
 
         Args:
             name: The option.
-            value: Its value, unless the program sets it itself.
+            value: Value of the option, unless the program sets it itself.
         """
         return self._run(variables={name.upper(): _format_value(value)})
 

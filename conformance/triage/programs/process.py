@@ -133,7 +133,7 @@ def _find_cut_reason(late: bool, stopped: bool, *files: IO[bytes]) -> str:
 
 
 def _read_bounded(file: IO[bytes]) -> bytes:
-    """Return the content of a file, without the middle of a long one."""
+    """Return the content of a file, without the middle of a long file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if size <= 2 * EXCERPT:

@@ -281,5 +281,5 @@ class ProgramRunner:
 
 
 def _merge_versions(planned: PlannedCell, overlay: Path | None) -> Mapping[str, str]:
-    """Return the versions of a cell's packages and of those of an overlay."""
+    """Return the versions of the packages of a cell and of an overlay."""
     return {**planned.versions, **(read_installed_versions(overlay) if overlay else {})}

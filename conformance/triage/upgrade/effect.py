@@ -144,9 +144,9 @@ def _list_shown_changes(change: Transition) -> Iterator[ShownChange]:
     if VALUE in change.changed and change.value is not None:
         yield ShownChange(VALUE, *_contrast_values(change, change.value))
     if VARIANTS in change.changed:
-        ways = _describe_variants(change.before), _describe_variants(change.after)
-        if ways[0] != ways[1]:
-            yield ShownChange(VARIANTS, *contrast(*ways))
+        texts = _describe_variants(change.before), _describe_variants(change.after)
+        if texts[0] != texts[1]:
+            yield ShownChange(VARIANTS, *contrast(*texts))
     if before.conformance is not after.conformance and describe_outcome(before) != describe_outcome(
         after
     ):
