@@ -120,14 +120,14 @@ def changes_of(case: str) -> tuple[GoldenChange, ...]:
 @cache
 def is_for_cpu(case: str) -> bool:
     """Say whether the goldens of a case have a CPU."""
-    document = GoldenStore(ROOT / "cases").document(CASES[case])
+    document = GoldenStore(ROOT / "cases").load_document(CASES[case])
     return document is not None and choose_main_variant(document) == MAIN
 
 
 @cache
 def start_of(case: str) -> str:
     """Return the first release of which goldens of a case are recorded, empty for none."""
-    document = GoldenStore(ROOT / "cases").document(CASES[case])
+    document = GoldenStore(ROOT / "cases").load_document(CASES[case])
     spans = document.variants[choose_main_variant(document)]["ending"] if document else ()
     return spans[0].first if spans else ""
 

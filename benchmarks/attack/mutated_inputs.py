@@ -49,7 +49,7 @@ from conformance.engine.shards import (  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.contents import decode, decode_facts  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
-from conformance.golden.layout import content_id  # noqa: E402
+from conformance.golden.layout import compute_content_id  # noqa: E402
 from conformance.golden.store import decode_ir, load_content  # noqa: E402
 from conformance.ir.analysis import read_facts  # noqa: E402
 from conformance.ir.difference import diff  # noqa: E402
@@ -409,7 +409,7 @@ def _content_reader(artifact: str) -> Read:
     }
 
     def read(file: Path) -> None:
-        content = content_id(artifact, file.read_bytes())
+        content = compute_content_id(artifact, file.read_bytes())
         load_content(file, content, decoders.get(artifact, decode_ir))
 
     return read

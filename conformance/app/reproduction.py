@@ -114,6 +114,6 @@ def search_origin(
     return FirstBadRelease(
         last_good=answer.labels[answer.last_good],
         first_bad=answer.labels[answer.first_bad],
-        good=answer.summary(answer.last_good),
+        good=answer.get_summary(answer.last_good),
         history="\n".join(render_answer(answer, question.find, found.axis)),
     )

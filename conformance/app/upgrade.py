@@ -265,7 +265,7 @@ class UpgradeRun:
 
     def _describe(self, upgraded: UpgradeResult) -> None:
         """Write the description of the jobs as a run, which reports can read."""
-        jobs = tuple(self._upgrade.jobs())
+        jobs = tuple(self._upgrade.list_jobs())
         cells = {job.planned.cell.id: job.planned for job in jobs}
         plan = Plan(jobs=jobs, exclusions=self._exclusions, cells=tuple(cells.values()))
         # Described at the end: only then is it known which releases in between were tried.

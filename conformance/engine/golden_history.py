@@ -71,7 +71,7 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
     store_of = cache(GoldenStore)
     for case in cases:
         store = store_of(case.families)
-        document = store.document(case)
+        document = store.load_document(case)
         # Forms of different versions differ for reasons of the harness.
         if document is None or document.tainted:
             continue
@@ -102,8 +102,10 @@ def _make_change(store: GoldenStore, case: Case, change: SpanChange) -> GoldenCh
         release=change.release,
         last=change.before.last,
         shown_by=change.shown_by,
-        endings=(store.ending(case, before), store.ending(case, after)) if ending else None,
-        facts=(store.facts(case, before), store.facts(case, after)) if facts else None,
+        endings=(store.load_ending(case, before), store.load_ending(case, after))
+        if ending
+        else None,
+        facts=(store.load_facts(case, before), store.load_facts(case, after)) if facts else None,
     )
 
 
@@ -177,7 +179,7 @@ def find_recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
     """
     store_of = cache(GoldenStore)
     for job in plan.jobs:
-        document = store_of(job.case.families).document(job.case)
+        document = store_of(job.case.families).load_document(job.case)
         if document is None:
             continue
         spans = document.variants.get(name_golden_variant(job), {}).get(ENDING, ())

@@ -16,7 +16,7 @@ from conformance.engine.transcript import load_artifact_value, load_variants, ma
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import variant_name
+from conformance.golden.layout import make_variant_name
 from conformance.golden.store import GoldenStore
 from conformance.ir.change import IrChanges
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
@@ -219,7 +219,7 @@ def name_golden_variant(job: Job) -> str:
     labels += [] if cell.deps == "era" else [cell.deps]
     labels += list(cell.pins)
     labels += ["x64"] if cell.x64 and not job.case.x64 else []
-    return variant_name(cell.platform, labels)
+    return make_variant_name(cell.platform, labels)
 
 
 class Judge:

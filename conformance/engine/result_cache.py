@@ -28,7 +28,7 @@ from conformance.engine.job import make_job_key
 from conformance.engine.transcript import was_cut_short
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, disk_error
-from conformance.golden.layout import LARGE_FOLDER, golden_folder
+from conformance.golden.layout import LARGE_FOLDER, get_golden_folder
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -284,7 +284,7 @@ class VerdictCache:
 
     def _path(self, jobs: Sequence[Job]) -> Path:
         first = jobs[0].planned
-        goldens = {golden_folder(job.case.families, job.case) for job in jobs}
+        goldens = {get_golden_folder(job.case.families, job.case) for job in jobs}
         # Large values are shared by the cases of a topic.
         goldens |= {folder.parent / LARGE_FOLDER for folder in goldens}
         facts = [

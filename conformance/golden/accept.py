@@ -25,9 +25,9 @@ from conformance.golden.layout import (
     OK,
     PENDING,
     assign_file_names,
-    content_file,
-    content_id,
-    golden_folder,
+    compute_content_id,
+    get_content_file,
+    get_golden_folder,
 )
 from conformance.golden.spans import find_span, insert_release, is_release, parse_version
 from conformance.golden.writing import write_goldens
@@ -65,7 +65,7 @@ class Candidate:
 
     Attributes:
         case: The case.
-        variant: Key of the cell variant, see `layout.variant_name`.
+        variant: Key of the cell variant, see `layout.make_variant_name`.
         release: The cell's jax release.
         observation: Observation of the job.
         text: Returns an IR of the observation in the canonical form, as text; called only for
@@ -173,16 +173,16 @@ class _Draft:
         unreadable: dict[str, str] = {}
         for content in wanted:
             try:
-                data[content] = self.fresh.get(content) or self.store.data(self.case, content)
+                data[content] = self.fresh.get(content) or self.store.load_data(self.case, content)
             except GoldenError:
                 # Keep the name and the hash: the next reader gets the error, not a wrong golden.
                 unreadable[content] = before[content]
         # All names follow from the spans: a new release makes `hlo.txt` an older text,
         # `hlo.until-0.5.3.txt`.
         files = assign_file_names(self.variants, unreadable)
-        folder = golden_folder(self.store.root, self.case)
+        folder = get_golden_folder(self.store.root, self.case)
         moved = {
-            content_file(folder, files[content]): data[content]
+            get_content_file(folder, files[content]): data[content]
             for content in data
             if content in self.fresh or before.get(content) != files[content]
         }
@@ -191,7 +191,7 @@ class _Draft:
 
     def _add(self, artifact: str, data: bytes, large: bool = False) -> str:
         """Return the id of a content, which is written if a span names it in the end."""
-        content = content_id(artifact, data, large=large)
+        content = compute_content_id(artifact, data, large=large)
         self.fresh[content] = data
         return content
 
@@ -244,7 +244,7 @@ class _Draft:
                 continue
             if content not in self.texts:
                 try:
-                    head = read_head(self.store.text(self.case, content))
+                    head = read_head(self.store.load_text(self.case, content))
                     self.texts[content] = head.fingerprint if head.version == VERSION else ""
                 except GoldenError:
                     self.texts[content] = ""
@@ -265,7 +265,7 @@ class _Draft:
             content = span.content
             if content not in self.endings:
                 try:
-                    self.endings[content] = self.store.ending(self.case, content)
+                    self.endings[content] = self.store.load_ending(self.case, content)
                 except GoldenError:
                     # A missing or edited file is the same as nothing: accepting repairs it.
                     self.endings[content] = None
@@ -366,11 +366,11 @@ def _make_ending(candidate: Candidate) -> Content:
 
 
 def _make_draft(store: GoldenStore, case: Case) -> _Draft:
-    document = store.document(case)
+    document = store.load_document(case)
     if document is not None and document.tainted:
         raise UsageError(
-            f"{golden_folder(store.root, case)}: goldens of an older format; convert them first: "
-            "conformance accept --migrate"
+            f"{get_golden_folder(store.root, case)}: goldens of an older format; "
+            "convert them first: conformance accept --migrate"
         )
     # A copy, because the store hands the same document to each of its readers.
     recorded = document.variants if document is not None else {}
@@ -390,7 +390,7 @@ def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan
         entries += draft.changes
         document, files = draft.make_document()
         contents |= files
-        folder = golden_folder(draft.store.root, draft.case)
+        folder = get_golden_folder(draft.store.root, draft.case)
         before = draft.document.variants if draft.document is not None else {}
         # Pending files are left by an interrupted write, which this one completes.
         if files or document.variants != before or any(folder.glob(f"*{PENDING}")):

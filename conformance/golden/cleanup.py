@@ -13,7 +13,7 @@ from conformance.golden.layout import (
     DOCUMENT,
     LARGE_FOLDER,
     PENDING,
-    golden_folder,
+    get_golden_folder,
     is_file_name,
 )
 
@@ -34,7 +34,7 @@ def find_orphans(cases: Path, known: Iterable[Case]) -> tuple[Path, ...]:
         cases: Folder that holds the families.
         known: All cases in it.
     """
-    wanted = {golden_folder(cases, case) for case in known}
+    wanted = {get_golden_folder(cases, case) for case in known}
     found = (file.parent for file in sorted(cases.glob(f"*/golden/*/*/{DOCUMENT}")))
     return tuple(folder for folder in found if folder not in wanted)
 

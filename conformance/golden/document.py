@@ -19,10 +19,10 @@ from conformance.golden.layout import (
     LARGE_FOLDER,
     OK,
     SUFFIXES,
+    get_track,
     has_file,
     is_file_name,
     is_large,
-    track_of,
 )
 from conformance.golden.spans import Span, parse_span, parse_version
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
@@ -37,7 +37,7 @@ DOCUMENT_REMEDY: Final = "restore it from version control, or delete it and acce
 
 Spans = tuple[Span[str], ...]
 Tracks = Mapping[str, Spans]
-"""Spans of content ids by track, see `layout.track_of`."""
+"""Spans of content ids by track, see `layout.get_track`."""
 
 _ARTIFACTS: Final = (*SUFFIXES, *CROSS_LOWERED, *(f"{ir}{EXACT}" for ir in IRS))
 _CONTENTS: Final = "contents"
@@ -87,7 +87,7 @@ def dumps(document: GoldenDocument) -> str:
         tables[variant] = {
             artifact: {str(span): document.files.get(span.content, span.content) for span in mine}
             for artifact in _ARTIFACTS
-            if (mine := [s for s in tracks.get(track_of(artifact), ()) if _is_of(s, artifact)])
+            if (mine := [s for s in tracks.get(get_track(artifact), ()) if _is_of(s, artifact)])
         }
     # Last, so that a reviewer first reads which releases change. The digests let an interrupted
     # write be completed, and an edit by hand be noticed.
@@ -136,7 +136,7 @@ def loads(text: str, file: Path) -> GoldenDocument:
     if not tables:
         raise GoldenError.of(file, "holds no golden", "at least one", DOCUMENT_REMEDY)
     reader = _TableReader(file, contents)
-    variants = {name: reader.tracks(table, f"[{name}]") for name, table in tables.items()}
+    variants = {name: reader.read_tracks(table, f"[{name}]") for name, table in tables.items()}
     return GoldenDocument(case=case, variants=variants, files=reader.files)
 
 
@@ -160,37 +160,41 @@ class _TableReader:
         self._contents = contents
         self.files: dict[str, str] = {}
 
-    def tracks(self, table: object, where: str) -> Tracks:
+    def read_tracks(self, table: object, where: str) -> Tracks:
         if not isinstance(table, dict):
-            raise self._error(f"{where} is {table!r}", "a table of artifacts")
+            raise self._make_error(f"{where} is {table!r}", "a table of artifacts")
         tracks: dict[str, list[Span[str]]] = {}
         for artifact, contents in table.items():
             if artifact not in _ARTIFACTS or not isinstance(contents, dict):
-                raise self._error(f"{where} has {artifact!r}", f"a table {', '.join(_ARTIFACTS)}")
-            spans = tracks.setdefault(track_of(artifact), [])
-            spans += [self._span(key, name, artifact) for key, name in contents.items()]
-        return {track: self._disjoint(spans, where) for track, spans in tracks.items()}
+                raise self._make_error(
+                    f"{where} has {artifact!r}", f"a table {', '.join(_ARTIFACTS)}"
+                )
+            spans = tracks.setdefault(get_track(artifact), [])
+            spans += [self._read_span(key, name, artifact) for key, name in contents.items()]
+        return {track: self._check_disjoint(spans, where) for track, spans in tracks.items()}
 
-    def _disjoint(self, spans: list[Span[str]], where: str) -> Spans:
+    def _check_disjoint(self, spans: list[Span[str]], where: str) -> Spans:
         # Keys of a TOML table may be in any order after a merge by hand.
         spans.sort(key=lambda span: parse_version(span.first))
         for older, newer in pairwise(spans):
             if newer.first in older:
-                raise self._error(f"{where} spans {older} and {newer} overlap", "disjoint spans")
+                raise self._make_error(
+                    f"{where} spans {older} and {newer} overlap", "disjoint spans"
+                )
         return tuple(spans)
 
-    def _span(self, key: str, name: object, artifact: str) -> Span[str]:
-        content = self._content(name, artifact) if isinstance(name, str) else None
+    def _read_span(self, key: str, name: object, artifact: str) -> Span[str]:
+        content = self._find_content(name, artifact) if isinstance(name, str) else None
         if content is None:
-            raise self._error(f"{key!r} names {name!r}", _describe_expected(artifact))
+            raise self._make_error(f"{key!r} names {name!r}", _describe_expected(artifact))
         if content != name:
             self.files[content] = str(name)
         try:
             return parse_span(key, content)
         except ValueError as error:
-            raise self._error(str(error), "first..last, PEP 440 versions") from None
+            raise self._make_error(str(error), "first..last, PEP 440 versions") from None
 
-    def _content(self, name: str, artifact: str) -> str | None:
+    def _find_content(self, name: str, artifact: str) -> str | None:
         """Return the content id that a name in a table refers to, None if it is invalid."""
         if artifact.endswith(EXACT):
             return name if FINGERPRINT.fullmatch(name) else None
@@ -204,7 +208,7 @@ class _TableReader:
         content = self._contents.get(name, "")
         return content if content.partition("-")[0] == kind_of_artifact(artifact) else None
 
-    def _error(self, found: str, expected: str) -> GoldenError:
+    def _make_error(self, found: str, expected: str) -> GoldenError:
         return GoldenError.of(self._file, found, expected, DOCUMENT_REMEDY)
 
 

@@ -74,7 +74,7 @@ _FILE_NAME: Final = re.compile(
 _MAX_STEM: Final = 120
 
 
-def golden_folder(cases: Path, case: Case) -> Path:
+def get_golden_folder(cases: Path, case: Case) -> Path:
     """Return the folder of a case's goldens.
 
     Args:
@@ -84,10 +84,10 @@ def golden_folder(cases: Path, case: Case) -> Path:
     Returns:
         The folder of its document and contents; it need not exist.
     """
-    return cases / case.family / "golden" / case.topic / case_stem(case.id)
+    return cases / case.family / "golden" / case.topic / make_case_stem(case.id)
 
 
-def case_stem(case_id: str) -> str:
+def make_case_stem(case_id: str) -> str:
     """Return the name of a case's golden folder, valid on every file system.
 
     Args:
@@ -108,7 +108,7 @@ def case_stem(case_id: str) -> str:
     return stem
 
 
-def content_id(artifact: str, data: bytes, *, large: bool = False) -> str:
+def compute_content_id(artifact: str, data: bytes, *, large: bool = False) -> str:
     """Return the identity of a content: its kind and 128 bits of the hash of its bytes.
 
     Args:
@@ -131,7 +131,7 @@ def is_file_name(name: str) -> bool:
     return _FILE_NAME.fullmatch(name) is not None
 
 
-def content_file(folder: Path, name: str) -> Path:
+def get_content_file(folder: Path, name: str) -> Path:
     """Return the path of a content file.
 
     Args:
@@ -164,7 +164,7 @@ def assign_file_names(
     """
     names = dict(taken)
     used = set(taken.values())
-    for variant, artifact, position, span in _contents_by_importance(variants):
+    for variant, artifact, position, span in _sort_contents(variants):
         content = span.content
         if content in names:
             continue
@@ -186,7 +186,7 @@ def assign_file_names(
     return names
 
 
-def _contents_by_importance(
+def _sort_contents(
     variants: Mapping[str, Mapping[str, Sequence[Span[str]]]],
 ) -> Iterator[tuple[str, str, int, Span[str]]]:
     """Yield variant, artifact, position from the newest and span of each content with a file.
@@ -206,7 +206,7 @@ def _contents_by_importance(
                 yield variant, artifact, position, span
 
 
-def track_of(artifact: str) -> str:
+def get_track(artifact: str) -> str:
     """Return the track that an artifact is recorded in: `ending`, or its own name.
 
     The spans of a track are disjoint: a release has one ending, one set of facts, one text of
@@ -218,7 +218,7 @@ def track_of(artifact: str) -> str:
     return ENDING if artifact in ENDINGS else artifact
 
 
-def variant_name(platform: str, labels: Iterable[str] = ()) -> str:
+def make_variant_name(platform: str, labels: Iterable[str] = ()) -> str:
     """Return the key of a cell variant's table.
 
     Args:

@@ -25,10 +25,10 @@ from conformance.golden.layout import (
     EXACT,
     OK,
     assign_file_names,
-    content_file,
-    content_id,
-    golden_folder,
-    track_of,
+    compute_content_id,
+    get_content_file,
+    get_golden_folder,
+    get_track,
 )
 from conformance.golden.spans import Span, parse_span, parse_version
 from conformance.golden.writing import write_goldens
@@ -85,19 +85,19 @@ class _Conversion:
                 data, large = encode(Content(value=decode_value(data)))
             except CorruptValueError as error:
                 raise GoldenError.of(file, str(error), "a value", _REMEDY) from None
-        content = content_id(artifact, data, large=large)
+        content = compute_content_id(artifact, data, large=large)
         self.data[content] = data
         return content
 
 
 def find_old_documents(cases: Iterable[Case]) -> dict[str, Path]:
     """Return the documents of format 1 of some cases, by case id."""
-    found = {case.id: _old_document(case) for case in cases}
+    found = {case.id: _get_old_document(case) for case in cases}
     return {case: document for case, document in found.items() if document.exists()}
 
 
-def _old_document(case: Case) -> Path:
-    folder = golden_folder(case.families, case)
+def _get_old_document(case: Case) -> Path:
+    folder = get_golden_folder(case.families, case)
     return folder.with_name(f"{folder.name}.toml")
 
 
@@ -121,7 +121,7 @@ def migrate_goldens(cases: Iterable[Case]) -> tuple[int, tuple[Path, ...]]:
     documents: dict[Path, str] = {}
     old_files: set[Path] = set()
     for case in cases:
-        folder, old = golden_folder(case.families, case), _old_document(case)
+        folder, old = get_golden_folder(case.families, case), _get_old_document(case)
         if not old.exists():
             continue
         conversion = _Conversion(old)
@@ -131,17 +131,17 @@ def migrate_goldens(cases: Iterable[Case]) -> tuple[int, tuple[Path, ...]]:
             continue
         documents[folder / DOCUMENT] = dumps(document)
         for content, name in document.files.items():
-            contents[content_file(folder, name)] = conversion.data[content]
+            contents[get_content_file(folder, name)] = conversion.data[content]
     write_goldens(contents, documents)
     # Contents of format 1 are shared between the cases of a topic, some of which may not be
     # selected.
-    still_named = _names_of_unknown_cases(old_files)
+    still_named = _find_contents_of_other_cases(old_files)
     removed = tuple(sorted(old_files - still_named))
     remove_files(removed)
     return len(documents), removed
 
 
-def _names_of_unknown_cases(old_files: set[Path]) -> set[Path]:
+def _find_contents_of_other_cases(old_files: set[Path]) -> set[Path]:
     """Return the contents that documents of format 1 of other cases name."""
     topics = {file.parent for file in old_files}
     others = {file for topic in topics for file in topic.glob("*.toml")} - old_files
@@ -172,7 +172,7 @@ def _convert_document(conversion: _Conversion, case_id: str) -> GoldenDocument:
             tracks: dict[str, list[Span[str]]] = {}
             for old_artifact, spans in table.items():
                 artifact = re.sub(f"{_EXACT}$", EXACT, old_artifact)
-                tracks.setdefault(track_of(artifact), []).extend(
+                tracks.setdefault(get_track(artifact), []).extend(
                     conversion.convert_span(artifact, key, name) for key, name in spans.items()
                 )
             variants[variant] = {

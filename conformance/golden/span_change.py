@@ -19,7 +19,7 @@ class SpanChange:
     """Two successive spans with different contents.
 
     Attributes:
-        track: Name of the track, see `layout.track_of`.
+        track: Name of the track, see `layout.get_track`.
         before: The older span.
         after: The newer span.
     """

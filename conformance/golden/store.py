@@ -17,9 +17,9 @@ from conformance.golden.layout import (
     EXACT,
     OK,
     PENDING,
-    content_file,
-    content_id,
-    golden_folder,
+    compute_content_id,
+    get_content_file,
+    get_golden_folder,
     is_large,
 )
 from conformance.golden.spans import find_span
@@ -60,7 +60,7 @@ class GoldenStore:
 
         Args:
             case: Any case.
-            platform_variant: Key of the cell variant, see `layout.variant_name`.
+            platform_variant: Key of the cell variant, see `layout.make_variant_name`.
             release: The cell's jax release.
 
         Returns:
@@ -71,7 +71,7 @@ class GoldenStore:
         Raises:
             GoldenError: If a file is corrupt, missing or does not have its recorded hash.
         """
-        document = self.document(case)
+        document = self.load_document(case)
         if document is None:
             return None
         if document.tainted:
@@ -80,7 +80,7 @@ class GoldenStore:
         found = find_span(tracks.get(ENDING, ()), release)
         if found is None:
             return None
-        ending = self.ending(case, found.span.content)
+        ending = self.load_ending(case, found.span.content)
         if ending.tainted:
             return GoldenEntry(span=str(found.span), exact=found.exact, tainted=True)
         return GoldenEntry(
@@ -99,7 +99,7 @@ class GoldenStore:
 
     def _lookup_facts(self, case: Case, tracks: Tracks, release: str) -> Mapping[str, Any]:
         found = find_span(tracks.get("facts", ()), release)
-        return self.facts(case, found.span.content) if found is not None else {}
+        return self.load_facts(case, found.span.content) if found is not None else {}
 
     def _lookup_ir(self, case: Case, tracks: Tracks, ir: str, release: str) -> GoldenIr | None:
         found = find_span(tracks.get(ir, ()), release)
@@ -108,7 +108,7 @@ class GoldenStore:
             found = find_span(tracks.get(AS_OWN, ()), release)
         if found is None:
             return None
-        text = self.text(case, found.span.content)
+        text = self.load_text(case, found.span.content)
         head = read_head(text)
         # Not an error: until the IR is accepted in the new form, its status is unknown.
         if head.version != VERSION:
@@ -121,19 +121,19 @@ class GoldenStore:
             text=text,
         )
 
-    def document(self, case: Case) -> GoldenDocument | None:
+    def load_document(self, case: Case) -> GoldenDocument | None:
         """Return the document of a case, None when the case has no goldens.
 
         Raises:
             GoldenError: If the file is corrupt or of another case.
         """
-        folder = golden_folder(self.root, case)
+        folder = get_golden_folder(self.root, case)
         with self._lock:
             if folder not in self._documents:
                 self._documents[folder] = _read_document(folder, case.id)
             return self._documents[folder]
 
-    def ending(self, case: Case, content: str) -> Content:
+    def load_ending(self, case: Case, content: str) -> Content:
         """Return a recorded ending of a case.
 
         Args:
@@ -147,7 +147,7 @@ class GoldenStore:
             return Content()
         return self._load(case, content, partial(decode, content.partition("-")[0]))
 
-    def facts(self, case: Case, content: str) -> Mapping[str, Any]:
+    def load_facts(self, case: Case, content: str) -> Mapping[str, Any]:
         """Return recorded facts of a case, none if they are of another normal form.
 
         Args:
@@ -159,7 +159,7 @@ class GoldenStore:
         """
         return self._load(case, content, decode_facts)
 
-    def text(self, case: Case, content: str) -> str:
+    def load_text(self, case: Case, content: str) -> str:
         """Return the recorded text of an IR of a case.
 
         Args:
@@ -171,7 +171,7 @@ class GoldenStore:
         """
         return self._load(case, content, decode_ir)
 
-    def data(self, case: Case, content: str) -> bytes:
+    def load_data(self, case: Case, content: str) -> bytes:
         """Return the bytes of a content of a case.
 
         Args:
@@ -184,7 +184,7 @@ class GoldenStore:
         return read_content(self._file(case, content), content)
 
     def _load(self, case: Case, content: str, decoder: Callable[[bytes], T]) -> T:
-        key = (golden_folder(self.root, case), content)
+        key = (get_golden_folder(self.root, case), content)
         with self._lock:
             if key in self._contents:
                 return self._contents[key]  # type: ignore[no-any-return] # of the same decoder
@@ -195,9 +195,9 @@ class GoldenStore:
             return self._contents.setdefault(key, decoded)  # type: ignore[no-any-return]
 
     def _file(self, case: Case, content: str) -> Path:
-        document = self.document(case)
+        document = self.load_document(case)
         names = document.files if document is not None else {}
-        return content_file(golden_folder(self.root, case), names[content])
+        return get_content_file(get_golden_folder(self.root, case), names[content])
 
 
 def load_content(file: Path, content: str, decoder: Callable[[bytes], T]) -> T:
@@ -246,7 +246,7 @@ def read_content(file: Path, content: str) -> bytes:
         except OSError as error:
             found = f"cannot be read: {describe_os_error(error)}"
             continue
-        actual = content_id(content.partition("-")[0], data, large=is_large(content))
+        actual = compute_content_id(content.partition("-")[0], data, large=is_large(content))
         if actual == content:
             return data
         # The first finding counts: that of the file itself, not of its pending file.

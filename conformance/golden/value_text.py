@@ -60,7 +60,7 @@ def render_value(value: Value) -> bytes | None:
     if elements > _MAX_ELEMENTS:
         return None
     try:
-        text = "\n".join(_value_lines(value)) + "\n"
+        text = "\n".join(_render_value(value)) + "\n"
         if len(text) > _MAX_CHARACTERS:
             return None
         # Strings may hold bytes that are no UTF-8, which Python reads as lone surrogates.
@@ -114,7 +114,7 @@ def parse_value(data: bytes) -> Value:
     return Value(structure=structure, leaves=tuple(leaves))
 
 
-def _value_lines(value: Value) -> Iterator[str]:
+def _render_value(value: Value) -> Iterator[str]:
     yield FORMAT
     if value.structure and len(value.structure) <= _LONG_STRUCTURE:
         yield f"structure: {value.structure}"
@@ -125,13 +125,13 @@ def _value_lines(value: Value) -> Iterator[str]:
     yield ""
     for leaf in value.leaves:
         if leaf.kind == "python":
-            yield from _python_lines(leaf)
+            yield from _render_python(leaf)
         else:
             yield f"{leaf.path}: {leaf.kind} {leaf.dtype}[{','.join(map(str, leaf.shape))}]"
-            yield from (f"{_INDENT}{line}" for line in _array_lines(leaf))
+            yield from (f"{_INDENT}{line}" for line in _render_array(leaf))
 
 
-def _python_lines(leaf: Leaf) -> Iterator[str]:
+def _render_python(leaf: Leaf) -> Iterator[str]:
     """Yield the lines of a Python object: a string with several lines changes line by line."""
     text = leaf.data.decode(errors="surrogateescape")
     first, *more = re.split(r"(?<=\\n)(?!['\"]$)", text)
@@ -143,7 +143,7 @@ def _python_lines(leaf: Leaf) -> Iterator[str]:
         yield f"{header} {first}"
 
 
-def _array_lines(leaf: Leaf) -> Iterator[str]:
+def _render_array(leaf: Leaf) -> Iterator[str]:
     if leaf.weak_type:
         yield _WEAK
     if leaf.sharding:

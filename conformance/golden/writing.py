@@ -10,7 +10,7 @@ from conformance.files import disk_error, sync_to_disk, write_atomically
 from conformance.golden.cleanup import find_unreferenced, remove_files
 from conformance.golden.document import loads
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import LARGE_FOLDER, PENDING, content_file
+from conformance.golden.layout import LARGE_FOLDER, PENDING, get_content_file
 from conformance.golden.store import read_content
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _rename_pending(document: Path, text: str) -> None:
     folder = document.parent
     try:
         for content, name in loads(text, document).files.items():
-            file = content_file(folder, name)
+            file = get_content_file(folder, name)
             pending = file.with_name(file.name + PENDING)
             # A pending file of an earlier write that never committed may have another content.
             if pending.exists() and _has_content(file, content, pending.read_bytes()):

@@ -46,12 +46,12 @@ class UlpError(ConformanceError):
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Say whether a dtype is a real floating-point type, `ml_dtypes` included."""
     # NumPy knows the types of ml_dtypes as void, and so are structured types.
-    return dtype.kind == "f" or (dtype.kind == "V" and _finfo(dtype) is not None)
+    return dtype.kind == "f" or (dtype.kind == "V" and _get_finfo(dtype) is not None)
 
 
 def count_bits(dtype: np.dtype[Any]) -> int:
     """Return the width of a floating-point type in bits: 4 for `float4_e2m1fn`, not 8."""
-    info = _finfo(dtype)
+    info = _get_finfo(dtype)
     if info is None:
         raise UlpError(f"{dtype} is no floating-point type")
     return int(info.bits)
@@ -95,7 +95,7 @@ def compute_ulp_distance(observed: Array, golden: Array) -> NDArray[np.uint64]:
             f"{golden.dtype}{list(golden.shape)}; compare like with like"
         )
     left, right = split_complex(observed), split_complex(golden)
-    a, b = _to_ordered(left), _to_ordered(right)
+    a, b = _order_bits(left), _order_bits(right)
     # Unsigned integers: a difference below 0 would wrap around, so the larger comes first.
     distance = np.where(a > b, a - b, b - a)
     left_nan, right_nan = np.isnan(left), np.isnan(right)
@@ -106,7 +106,7 @@ def compute_ulp_distance(observed: Array, golden: Array) -> NDArray[np.uint64]:
     return distance
 
 
-def _to_ordered(array: Array) -> NDArray[np.uint64]:
+def _order_bits(array: Array) -> NDArray[np.uint64]:
     bits = count_bits(array.dtype)
     raw = view_bits(array).astype(np.uint64)
     if array.dtype.name in _UNSIGNED_FLOATS:
@@ -118,7 +118,7 @@ def _to_ordered(array: Array) -> NDArray[np.uint64]:
     return np.where(raw & half, below - magnitude, half + magnitude)
 
 
-def _finfo(dtype: np.dtype[Any]) -> Any:
+def _get_finfo(dtype: np.dtype[Any]) -> Any:
     try:
         return _FINFO(dtype)
     except (ValueError, TypeError, KeyError):

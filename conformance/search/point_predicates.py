@@ -154,13 +154,13 @@ class Metric:
     render: Callable[[float], str]
     resolution: float = 0.0
 
-    def values(self, records: Sequence[Record]) -> list[float]:
+    def collect_values(self, records: Sequence[Record]) -> list[float]:
         """Return the metric of each record that has it."""
         return [value for record in records if (value := self.of(record)) is not None]
 
     def summarize(self, records: Sequence[Record]) -> str:
         """Return the median and the range of samples, at least one of which has the metric."""
-        values = self.values(records)
+        values = self.collect_values(records)
         low, mid, high = map(self.render, (min(values), median(values), max(values)))
         return f"median {mid} of {len(values)} ({low} to {high})"
 
@@ -257,7 +257,7 @@ class MetricPredicate:
                 if silent
                 else make_other_state(failed)
             )
-        values = self.metric.values(records)
+        values = self.metric.collect_values(records)
         bad = sum(not self.is_good(value) for value in values)
         # The surplus of samples on one side: bad minus good.
         margin = 2 * bad - len(values)
@@ -321,14 +321,14 @@ def compare_endpoints(
             raise EndpointsError(
                 f"{name}: no {metric.name} to measure: {shorten(format_ending(failed))}"
             )
-        if not metric.values(records):
+        if not metric.collect_values(records):
             raise EndpointsError(
                 f"{name}: has no {metric.name}; expected a --stage, --region or --metric of its own"
             )
     # Fewer samples may be separated by chance.
     if min(map(len, ends)) < FIRST:
         return None
-    found = separate_ends(metric, *map(metric.values, ends))
+    found = separate_ends(metric, *map(metric.collect_values, ends))
     if found is not None:
         return found
     if min(map(len, ends)) < MOST:

@@ -28,7 +28,7 @@ class Prober(Protocol):
         """Hash of the target, as in the records of its trials."""
         ...
 
-    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+    def get_versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages of the target in a cell."""
         ...
 
@@ -64,7 +64,7 @@ class CaseProber:
         """Hash of the target, as in the records of its trials."""
         return self.case.content_hash
 
-    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+    def get_versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages of the target in a cell."""
         return planned.versions
 

@@ -188,15 +188,15 @@ class CellTrials(Trials[K]):
             if record.outcome not in SILENT and record.cell_hash:
                 self._past[record.cell, record.cell_hash].append(record)
 
-    def record(self, point: K) -> Record:
+    def get_record(self, point: K) -> Record:
         """Return the first record of a point."""
         return self.samples[point][0].record
 
     def fails(self, point: K) -> bool:
         """Say whether the target fails at a point."""
-        return self.record(point).outcome not in {Outcome.OK, *SILENT}
+        return self.get_record(point).outcome not in {Outcome.OK, *SILENT}
 
-    def endpoints(self, good: K, bad: K, unstable: frozenset[int] = frozenset()) -> Endpoints:
+    def make_endpoints(self, good: K, bad: K, unstable: frozenset[int] = frozenset()) -> Endpoints:
         """Return two points as endpoints."""
         return Endpoints(
             good=self.samples[good][0], bad=self.samples[bad][0],

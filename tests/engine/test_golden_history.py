@@ -8,7 +8,7 @@ from conformance.engine.golden_history import find_golden_changes
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.contents import encode_facts
 from conformance.golden.document import GoldenDocument, dumps
-from conformance.golden.layout import DOCUMENT, content_id, golden_folder
+from conformance.golden.layout import DOCUMENT, compute_content_id, get_golden_folder
 from conformance.golden.spans import Span
 from conformance.golden.store import GoldenStore
 from tests.builders import f32, ok, raised
@@ -60,12 +60,12 @@ def test_a_case_without_a_cpu_golden_shows_its_own_platform(tmp_path: Path) -> N
 def with_facts(root: Path, *facts: dict[str, Any]) -> Case:
     """Return a case with goldens of these facts, on the known releases."""
     case = job(root).case
-    folder = golden_folder(case.families, case)
+    folder = get_golden_folder(case.families, case)
     folder.mkdir(parents=True)
     files = {}
     spans = []
     for release, data in zip(KNOWN, map(encode_facts, facts), strict=True):
-        content = content_id("facts", data)
+        content = compute_content_id("facts", data)
         files[content] = f"facts.until-{release}.json"
         (folder / files[content]).write_bytes(data)
         spans.append(Span(release, release, content))

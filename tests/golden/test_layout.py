@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from conformance.golden.layout import (
     assign_file_names,
-    case_stem,
-    content_file,
-    content_id,
-    golden_folder,
+    compute_content_id,
+    get_content_file,
+    get_golden_folder,
     is_file_name,
     is_large,
-    variant_name,
+    make_case_stem,
+    make_variant_name,
 )
 from conformance.golden.spans import Span
 from tests.builders import case
@@ -36,13 +36,13 @@ ids = st.from_regex(r"[a-z_]{1,9}(\[[^\n]{1,60}\])?", fullmatch=True).map("famil
 )
 def test_names_are_readable(case_id: str, name: str) -> None:
     """Function and parameters are in the name."""
-    assert case_stem(case_id) == name
+    assert make_case_stem(case_id) == name
 
 
 @given(ids)
 def test_names_are_safe_on_any_file_system(case_id: str) -> None:
     """No separators, no spaces, no leading dot, and short enough."""
-    name = case_stem(case_id)
+    name = make_case_stem(case_id)
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.~%@=,+-]*", name)
     assert len(name) <= 130
 
@@ -50,27 +50,31 @@ def test_names_are_safe_on_any_file_system(case_id: str) -> None:
 @given(ids, ids)
 def test_different_cases_have_different_folders(one: str, other: str) -> None:
     """No two ids share a name."""
-    assert (case_stem(one) == case_stem(other)) == (one == other)
+    assert (make_case_stem(one) == make_case_stem(other)) == (one == other)
 
 
 def test_long_names_end_in_a_hash() -> None:
     """A file system's limit is not met, and two long ids keep apart."""
-    one, other = (case_stem(f"family/f[{'é' * 60}{end}]") for end in "ab")
+    one, other = (make_case_stem(f"family/f[{'é' * 60}{end}]") for end in "ab")
     assert one != other
     assert len(one) == len(other) == 129
 
 
 def test_each_case_has_a_folder() -> None:
     """`<family>/golden/<topic>/<case>`."""
-    assert golden_folder(Path("cases"), case()) == Path("cases/family/golden/topic/name")
+    assert get_golden_folder(Path("cases"), case()) == Path("cases/family/golden/topic/name")
 
 
 def test_a_content_id_is_a_hash_of_the_bytes() -> None:
     """Equal bytes have equal ids; the StableHLO of every platform is one kind."""
-    assert content_id("error", b"a") == content_id("error", b"a") != content_id("error", b"b")
-    assert content_id("stablehlo-tpu", b"a") == content_id("stablehlo", b"a")
-    assert is_large(content_id("value", b"a", large=True))
-    assert not is_large(content_id("value", b"a"))
+    assert (
+        compute_content_id("error", b"a")
+        == compute_content_id("error", b"a")
+        != compute_content_id("error", b"b")
+    )
+    assert compute_content_id("stablehlo-tpu", b"a") == compute_content_id("stablehlo", b"a")
+    assert is_large(compute_content_id("value", b"a", large=True))
+    assert not is_large(compute_content_id("value", b"a"))
 
 
 def test_the_newest_content_has_the_plainest_name() -> None:
@@ -114,11 +118,11 @@ def test_platforms_share_the_files_of_equal_contents() -> None:
 
 def test_a_large_value_is_shared_by_the_topic() -> None:
     """Its name is its hash."""
-    large = content_id("value", b"a", large=True)
+    large = compute_content_id("value", b"a", large=True)
     variants = {"cpu": {"ending": (Span("0.5.0", "0.5.0", large),)}}
     (name,) = assign_file_names(variants, {}).values()
     folder = Path("cases/family/golden/topic")
-    assert content_file(folder / "name", name) == folder / "@large" / large
+    assert get_content_file(folder / "name", name) == folder / "@large" / large
 
 
 def test_a_taken_name_is_not_assigned_again() -> None:
@@ -137,7 +141,9 @@ def test_other_names_are_no_content_files(name: str) -> None:
 
 def test_variants_do_not_clash_with_the_plain_cell() -> None:
     """The order of labels is irrelevant."""
-    assert variant_name("cpu") == "cpu"
+    assert make_variant_name("cpu") == "cpu"
     assert (
-        variant_name("cpu", ["x64", "a=1"]) == variant_name("cpu", ["a=1", "x64"]) == "cpu a=1 x64"
+        make_variant_name("cpu", ["x64", "a=1"])
+        == make_variant_name("cpu", ["a=1", "x64"])
+        == "cpu a=1 x64"
     )

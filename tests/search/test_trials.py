@@ -55,7 +55,7 @@ class World:
         self._outcomes = outcomes
         self.tried: list[int] = []
 
-    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+    def get_versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages in a cell."""
         return planned.versions
 
@@ -85,7 +85,7 @@ def trials_of(folder: Path, world: World, known: Iterable[Record] = ()) -> CellT
 def by_exit(trials: CellTrials[int], good: int, bad: int) -> RepeatedPredicate:
     """Return the predicate between two points that were tried."""
     return RepeatedPredicate(
-        choose_predicate(trials.endpoints(good, bad), PredicateOptions("exit"))
+        choose_predicate(trials.make_endpoints(good, bad), PredicateOptions("exit"))
     )
 
 

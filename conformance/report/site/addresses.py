@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from conformance.golden.layout import case_stem
+from conformance.golden.layout import make_case_stem
 
 MATRIX: Final = "index.html"
 CAUSES: Final = "causes.html"
@@ -78,7 +78,7 @@ def badge_file(name: str) -> str:
 def _golden_stem(text: str) -> str:
     """Return the name of a golden's file without its suffix, with a plus sign for each space."""
     # A plus sign of a parameter stays in the name of a golden: here it would read as a space.
-    return case_stem(text).replace("+", "%2B").replace("%20", "+")
+    return make_case_stem(text).replace("+", "%2B").replace("%20", "+")
 
 
 def _file_stem(text: str) -> str:

@@ -157,7 +157,7 @@ class BisectAnswer(SearchAnswer[int]):
         """Say whether the target failed at a point."""
         return self._find_first_step(point).samples[0].outcome is not Outcome.OK
 
-    def summary(self, point: int) -> str:
+    def get_summary(self, point: int) -> str:
         """Return the result of the first trials of a point, in words."""
         return self._find_first_step(point).summary
 
@@ -186,7 +186,7 @@ class BisectAnswer(SearchAnswer[int]):
         return [
             TimelineEntry(
                 first=run[0], last=run[-1], state=self.states[run[-1]],
-                summary=self.summary(run[0]), tried=len(run),
+                summary=self.get_summary(run[0]), tried=len(run),
             )
             for run in stretches
         ]  # fmt: skip
@@ -233,7 +233,7 @@ class Bisection:
             predicate=predicate, steps=trials.steps, states=trials.states,
             changes=find_change_points(trials.states), also=self._also, main=main, flaky=flaky,
             resampled=resampled, swapped=self.endpoints.swapped,
-            versions=(trials.prober.versions(before), trials.prober.versions(after)),
+            versions=(trials.prober.get_versions(before), trials.prober.get_versions(after)),
         )  # fmt: skip
 
     def _find_predicate(self) -> PointPredicate:
@@ -256,7 +256,7 @@ class Bisection:
         first = self._search(predicate)
         reverse, trials = self.endpoints.reverse, self.trials
         good = find_last_good(trials.states, first, reverse=reverse)
-        if self._has_named_predicate or trials.record(good).outcome is not Outcome.OK:
+        if self._has_named_predicate or trials.get_record(good).outcome is not Outcome.OK:
             return predicate
         # Only after the search: a point that fails between the ends is known only then.
         worse = self.endpoints.find_worse(good, first.before if reverse else first.after)

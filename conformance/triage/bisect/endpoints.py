@@ -142,7 +142,7 @@ class EndpointSearch:
 
     def _is_refused(self, point: int) -> bool:
         """Say whether the requirements cannot be installed together at a point."""
-        record = self.trials.record(point)
+        record = self.trials.get_record(point)
         error = record.error.type if record.error else ""
         return record.outcome is Outcome.UNSUPPORTED and error == str(Outcome.UNSUPPORTED)
 
@@ -169,7 +169,7 @@ class EndpointSearch:
             return None
         if seen not in self.trials.samples:
             self.trials.try_points([seen])
-        if self.trials.record(good).outcome is not Outcome.OK:
+        if self.trials.get_record(good).outcome is not Outcome.OK:
             return self._choose_by_reported_failure(seen, bad)
         with suppress(EndpointsError):
             try:
@@ -187,7 +187,7 @@ class EndpointSearch:
         Returns:
             None if the bad end fails in the same way and is searched instead, or nothing works.
         """
-        endings = (format_ending(self.trials.record(point)) for point in (seen, bad))
+        endings = (format_ending(self.trials.get_record(point)) for point in (seen, bad))
         may_scan = self.scan and self._is_short
         if not (self.trials.fails(seen) and may_scan) or is_same_failure(*endings):
             return None
@@ -211,13 +211,13 @@ class EndpointSearch:
         """
 
         def lacks(point: int) -> bool:
-            return _LACKS.search(format_ending(self.trials.record(point))) is not None
+            return _LACKS.search(format_ending(self.trials.get_record(point))) is not None
 
         if not (self.scan and lacks(good)):
             return None
         first = self._find_nearest(bad, good, lacks)
         # A point that has the interface and fails is no evidence of good behaviour.
-        if first == bad or self.trials.record(first).outcome is not Outcome.OK:
+        if first == bad or self.trials.get_record(first).outcome is not Outcome.OK:
             return None
         try:
             return self._choose(first, bad)
@@ -231,7 +231,7 @@ class EndpointSearch:
 
     def _is_fix(self, good: int, bad: int) -> bool:
         """Say whether the end called good fails and the end called bad succeeds."""
-        before, after = self.trials.record(good), self.trials.record(bad)
+        before, after = self.trials.get_record(good), self.trials.get_record(bad)
         if before.outcome in SILENT or after.outcome is not Outcome.OK:
             return False
         conformance = before.conformance, after.conformance
@@ -245,7 +245,7 @@ class EndpointSearch:
     def _choose(self, good: int, bad: int) -> RepeatedPredicate:
         """Return the predicate that separates two points."""
         # The failure that was fixed may have been another one long before.
-        is_fixed = self.swapped and self.trials.record(bad).outcome is not Outcome.OK
+        is_fixed = self.swapped and self.trials.get_record(bad).outcome is not Outcome.OK
         options = self.options._replace(when=self.options.when or ("exit" if is_fixed else ""))
         predicate = choose_predicate(self._make_endpoints(good, bad), options)
         if isinstance(predicate, OutputPredicate):
@@ -264,7 +264,7 @@ class EndpointSearch:
         )
 
     def _make_endpoints(self, good: int, bad: int) -> Endpoints:
-        return self.trials.endpoints(good, bad, self._unstable)
+        return self.trials.make_endpoints(good, bad, self._unstable)
 
     @property
     def _is_short(self) -> bool:
@@ -279,10 +279,10 @@ class EndpointSearch:
 
     def _find_working(self) -> list[int]:
         """Return the points at which the target works."""
-        return [n for n in self.trials.samples if self.trials.record(n).outcome is Outcome.OK]
+        return [n for n in self.trials.samples if self.trials.get_record(n).outcome is Outcome.OK]
 
     def _never_works(self, bad: int) -> bool:
-        return self.trials.record(bad).outcome is not Outcome.OK and not self._find_working()
+        return self.trials.get_record(bad).outcome is not Outcome.OK and not self._find_working()
 
     def _find_ends_within(self, good: int, bad: int, error: EndpointsError) -> tuple[int, int]:
         """Return a good and a bad point of a scan, if both ends are alike or both fail.
@@ -290,14 +290,14 @@ class EndpointSearch:
         Raises:
             EndpointsError: If all points are alike, or the target works nowhere.
         """
-        if self.trials.record(bad).outcome is not Outcome.OK:
+        if self.trials.get_record(bad).outcome is not Outcome.OK:
             # The working point nearest to the bad end bounds the change best.
             if works := self._find_working():
                 return min(works, key=lambda n: abs(n - bad)), bad
         elif (worst := self._find_worst(good)) is not None:
             return good, worst
         points = sorted(self.trials.samples)
-        counts = Counter(shorten(format_ending(self.trials.record(n))) for n in points)
+        counts = Counter(shorten(format_ending(self.trials.get_record(n))) for n in points)
         endings = "; ".join(f"{text} ({count})" for text, count in counts.items())
         count = plural(self.last + 1, "point")
         raise type(error)(f"{error}; all {count} were tried, and none differs more: {endings}")
@@ -316,7 +316,7 @@ class EndpointSearch:
 
     def _rank_severity(self, point: int, good: int) -> int:
         """Return the severity of a point: a crash is worse than an error, an error than a value."""
-        record, before = self.trials.record(point), self.trials.record(good)
+        record, before = self.trials.get_record(point), self.trials.get_record(good)
         if record.outcome in SILENT or not self._differs(good, point):
             return _SAME
         if record.outcome is before.outcome is Outcome.OK:

@@ -67,7 +67,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
     # A good end that fails was compared by its failure, which the user must not take for success.
     if answer.states[end].kind is PointKind.GOOD and answer.fails(end):
         nowhere = ", and no point works" if answer.works_nowhere else ""
-        yield f"the good end fails, too{nowhere}: it ends with {answer.summary(end)}"
+        yield f"the good end fails, too{nowhere}: it ends with {answer.get_summary(end)}"
     if answer.others:
         first, last = (answer.labels[n] for n in (answer.others[0], answer.others[-1]))
         named = first if first == last else f"{first} to {last}"
@@ -93,7 +93,7 @@ def _describe_bad(answer: BisectAnswer) -> str:
     """Return the behaviour of bad points, beginning with the first bad point."""
     state = answer.states[answer.first_bad]
     if answer.predicate.name == "exit":
-        return f"ends with {answer.summary(answer.first_bad)}"
+        return f"ends with {answer.get_summary(answer.first_bad)}"
     if state == BAD or answer.predicate.name != "ending":
         return answer.predicate.about
     return f"ends with {shorten(state.about)}; the bad end {answer.predicate.about}"

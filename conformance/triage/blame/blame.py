@@ -130,11 +130,11 @@ class Blame:
             return trials.measure_endpoints(trials.metric, NONE, self._all)
         trials.try_endpoints(NONE, self._all)
         try:
-            forth = trials.endpoints(NONE, self._all)
+            forth = trials.make_endpoints(NONE, self._all)
             return RepeatedPredicate(choose_predicate(forth, self.options))
         except EndpointsError as error:
             try:
-                back = trials.endpoints(self._all, NONE)
+                back = trials.make_endpoints(self._all, NONE)
                 return RepeatedPredicate(choose_predicate(back, self.options), inverted=True)
             except EndpointsError:
                 # The error about the direction that the user named.

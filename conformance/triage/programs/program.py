@@ -94,7 +94,7 @@ class ProgramTarget:
         """Folders in which files are the user's own."""
         return (Path.cwd(), *(file.absolute().parent for file in self.files[:1]))
 
-    def command(self, python: Path, runner: Path, note: Path) -> Sequence[str]:
+    def make_command(self, python: Path, runner: Path, note: Path) -> Sequence[str]:
         """Return the command that runs the program.
 
         Args:

@@ -230,12 +230,12 @@ class ProgramRunner:
             path = (str(INSTRUMENTATION), str(overlay or ""), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             ended = process.run(
-                self.target.command(python, RUNNER, note),
+                self.target.make_command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
         return ended, _merge_versions(planned, overlay)
 
-    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+    def get_versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages of the program in a cell.
 
         Args:

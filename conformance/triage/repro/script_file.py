@@ -82,7 +82,7 @@ def make_script_run(runner: ProgramRunner, planned: PlannedCell, record: Record)
     stdout = runner.blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace")
     return ScriptRun(
         name=Path(script.text).name, source=script.source, planned=planned,
-        versions=runner.versions(planned), outcome=record.outcome, error=record.error,
+        versions=runner.get_versions(planned), outcome=record.outcome, error=record.error,
         stdout=stdout, variables=script.variables,
     )  # fmt: skip
 

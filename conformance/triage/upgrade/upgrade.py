@@ -214,7 +214,7 @@ class Upgrade:
                 if not line.flaky:
                     self._runner.cache_confirmed(job, record, attempts)
 
-    def jobs(self) -> Iterator[Job]:
+    def list_jobs(self) -> Iterator[Job]:
         """Yield every job that was tried and observed, cell by cell."""
         tried = [(place, line) for line in self.cases for place in line.sides]
         tried.sort(key=lambda pair: pair[0])

@@ -51,7 +51,7 @@ class Told:
         self.probes: list[int] = []
         self._noise = random.Random(seed)  # noqa: S311 - no secret
 
-    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+    def get_versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages in a cell."""
         return planned.versions
 

@@ -52,7 +52,7 @@ class Target:
         self._ends, self._seconds = ends, seconds
         self.tried: list[Versions] = []
 
-    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+    def get_versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages in a cell."""
         return planned.versions
 

@@ -92,12 +92,12 @@ def test_a_script_is_run_by_the_interpreter_of_the_cell(
     kind: ProgramKind, words: list[str]
 ) -> None:
     """By the environment's own interpreter."""
-    assert ProgramTarget(kind=kind, text="a.py").command(PYTHON, RUNNER, NOTE) == words
+    assert ProgramTarget(kind=kind, text="a.py").make_command(PYTHON, RUNNER, NOTE) == words
 
 
 def test_a_test_is_run_by_pytest_with_a_report() -> None:
     """With a report of what failed."""
-    words = ProgramTarget(kind=ProgramKind.TEST, text="a.py::b").command(PYTHON, RUNNER, NOTE)
+    words = ProgramTarget(kind=ProgramKind.TEST, text="a.py::b").make_command(PYTHON, RUNNER, NOTE)
     assert words[:3] == ["/env/bin/python", "-m", "pytest"]
     assert "--junitxml=/tmp/note" in words
     assert words[-1] == "a.py::b"

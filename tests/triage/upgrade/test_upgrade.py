@@ -92,7 +92,7 @@ def upgraded(
     )  # fmt: skip
     records = list(upgrade.run())
     assert len(records) == len([one for one in world.asked if not one[2]])
-    assert len(list(upgrade.jobs())) <= len(records)
+    assert len(list(upgrade.list_jobs())) <= len(records)
     return upgrade.list_comparisons(), world
 
 
