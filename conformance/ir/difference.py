@@ -169,7 +169,7 @@ def _compare_shardings(a: Module, b: Module) -> Iterator[Change]:
     title = "sharding of parameters"
     for found, severity, end in (
         ([item for item in other if None not in item], Severity.SEMANTIC, ""),
-        # From jax 0.12.0 on, optimised HLO does not state shardings: absence is no difference.
+        # Partitioned modules of jax 0.12.0 and later omit shardings: absence is no difference.
         ([i for i in other if None in i], Severity.COSMETIC, ", missing on one side"),
     ):
         lines = [
@@ -261,7 +261,7 @@ def _compare_grouping(a: _Census, b: _Census) -> Iterator[Change]:
     if ops:
         regrouped = [op for op in ops if a.ops[op] != b.ops[op]]
         counts = ", ".join(f"{op} {a.ops[op]} -> {b.ops[op]}" for op in regrouped)
-        # A parameter alone differs by a layout or an annotation, and no work is regrouped.
+        # A parameter alone differs by an annotation, such as its sharding: no work is regrouped.
         moved = ops != ["parameter"] and all(op in _GROUPING or op in MOVEMENT for op in ops)
         yield Change(
             kind=ChangeKind.GROUPED,

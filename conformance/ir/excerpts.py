@@ -35,7 +35,7 @@ class Excerpts:
     def __init__(self, text: str, kind: str) -> None:
         # The JSON of a jaxpr is for machines, so its instructions are printed instead.
         self._text = text if kind in {"hlo", "stablehlo"} else ""
-        # Made at the first quotation: most diffs quote nothing.
+        # Made at the first quotation: the diff of equal modules quotes nothing.
         self._starts: list[int] | None = None
 
     def quote_lines(self, instructions: Iterable[Instruction]) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class Excerpts:
         lines = [self.quote_line(node) for node in ordered[:_MOST]]
         if len(ordered) > _MOST:
             lines.append(f"... {len(ordered) - _MOST} more")
-        # Without metadata, lines of different instructions may be equal.
+        # Without metadata, lines of different computations may be equal.
         return tuple(dict.fromkeys(lines))
 
     def quote_line(self, instruction: Instruction) -> str:

@@ -204,7 +204,7 @@ class _ComputationReader:
         if self._by_name.setdefault(name, instruction) is not instruction:
             raise HloTextError(name, "each name once in a computation")
         self.computation.instructions.append(instruction)
-        # The root is not always the last line: a schedule may put it before others.
+        # XLA may print instructions after the root.
         if is_root:
             if self._root is not None:
                 raise HloTextError("ROOT", "one root")

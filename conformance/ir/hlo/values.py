@@ -104,7 +104,7 @@ class HloTypes(dict[str, Type]):
         if layout:
             match_all(_LAYOUT, layout, "a layout")
             if match := _SPACE.search(layout):
-                # `S(0)` is the default space, which most releases leave out.
+                # `S(0)` is the default space, equal to none.
                 space = "" if match[1] == "0" else match[1]
                 if _SPACE.search(layout, match.end()):
                     raise HloTextError(layout, "one memory space")

@@ -91,7 +91,6 @@ class Attributes:
 
     def _read_string(self, scan: Scanner) -> str:
         text = scan.read_string()
-        # The type of a string attribute has no meaning in the dialects of jax.
         if scan.accept(":"):
             self._types.read(scan)
         return text

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 500
 """Limit of nested regions."""
-# The longest text after the operands of an operation that is cached: longer ones are constants,
-# which do not recur.
+# The longest text after the operands of an operation that is cached: longer ones are mostly
+# constants, which do not recur.
 _LONGEST = 4000
 # An operation without regions on a single line, up to the end of its operands and of the line.
 _LINE = re.compile(

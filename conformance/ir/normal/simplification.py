@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Fold = Callable[[Instruction], Value | None]
 
-# Frontends choose either direction; `EQ` and `NE` are commutative.
+# `a > b` is `b < a`; `EQ` and `NE` are commutative.
 _MIRRORED = {"GT": "LT", "GE": "LE"}
 _MIRRORED_OPS = {"gt": "lt", "ge": "le"}
 
