@@ -35,6 +35,7 @@ class NotifyWhen(StrEnum):
     """Also those that were seen once."""
 
 
+# A regression that was seen once may be flaky; people have confirmed a known one by its link.
 _SURE: Final = frozenset(
     {RegressionStatus.CONFIRMED, RegressionStatus.KNOWN, RegressionStatus.REOPENED}
 )
@@ -300,7 +301,7 @@ class _Decider:
 
 
 def _index_by_cause(issues: Iterable[Issue]) -> dict[str, Issue]:
-    """Return the issue of each root cause: an open one if possible, then the oldest."""
+    """Return the issue of each root cause: an open issue if possible, then the oldest."""
     found: dict[str, Issue] = {}
     for issue in sorted(issues, key=lambda one: (one.closed is not None, one.number)):
         cause = find_cause(issue.body)

@@ -228,7 +228,7 @@ class GithubTracker:
     def _make_error(
         self, action: str, error: GithubException, number: int | None
     ) -> ConformanceError:
-        """Return the error for an answer: of one issue if others can go on, else of the command."""
+        """Return the error for an answer: a refusal of one issue, or the end of the command."""
         status, message = error.status, self._mask(_extract_message(error))
         head = f"github: {self._name}: cannot {action} ({status}): {message}"
         if isinstance(error, RateLimitExceededException) or status == HTTPStatus.TOO_MANY_REQUESTS:

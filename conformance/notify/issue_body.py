@@ -37,6 +37,7 @@ MAX_CASES: Final = 20
 """Cases that a comment names."""
 MAX_PLACES: Final = 12
 """Places that are named for a case."""
+# Comments of HTML are invisible in an issue, and survive when people edit the text around them.
 _BEGIN: Final = "<!-- conformance"
 _HEAD: Final = re.compile(r"^<!-- conformance: (?P<id>[0-9a-f]{12}) -->$", re.MULTILINE)
 _FACTS, _EVIDENCE, _END = (f"{_BEGIN}-{name} -->" for name in ("facts", "evidence", "end"))

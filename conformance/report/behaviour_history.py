@@ -1,4 +1,4 @@
-"""Changes of JAX by family: declared changes, and undeclared ones that goldens show."""
+"""Changes of JAX by family: declared changes, and undeclared changes in goldens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
 
 GATES: Final = ("outcome", "error", "value", "facts")
-"""Parts of a golden whose change fails a run, and which are listed even if undeclared."""
+"""Parts of a golden whose change fails a run; their changes are listed even if undeclared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ class SuiteRelease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     Attributes:
         release: The release of jax.
         cell: Id of the cell.
-        standard: Version of the standard, empty where there is none.
+        standard: Version of the standard, empty for suites without a standard.
         date: Day of the release, empty where that is not known.
         run: Id of the run.
     """
@@ -159,7 +159,7 @@ class ReleaseStep:
 
     @property
     def standards(self) -> tuple[str, str] | None:
-        """Both versions of the standard, if this release claims another than the one before."""
+        """Both versions of the standard, if this release claims another one."""
         pair = ("" if self.before is None else self.before.standard, self.after.standard)
         return pair if all(pair) and pair[0] != pair[1] else None
 

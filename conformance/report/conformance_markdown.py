@@ -1,4 +1,4 @@
-"""A conformance history as Markdown, for those who browse the repository."""
+"""A conformance history as Markdown, for readers of the repository."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _render_failure_table(found: Mapping[str, SuiteResult]) -> str:
 
 
 def link_thread(issue: str) -> str:
-    """Return an upstream thread as a link, if it is one."""
+    """Return an upstream thread as a link, any other text unchanged."""
     address = find_thread_url(issue)
     return f"[{issue}]({address})" if address else issue
 
@@ -210,7 +210,7 @@ def _render_own_cases(history: SuiteHistory) -> Iterator[str]:
 
 
 def join_tests(names: Sequence[str]) -> str:
-    """Return names of tests in a line, the parametrisations of one test behind it.
+    """Return names of tests in a line, parametrisations in brackets after their test.
 
     Args:
         names: The tests.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
 
 MOST: Final = 2_000
-"""Characters of one text; a spreadsheet's cell holds some thirty thousand."""
+"""Characters of a text; a cell of Excel holds 32,767."""
 _FORMULA: Final = tuple("=+-@＝＋－＠")  # noqa: RUF001 - some spreadsheets take the wide signs for the others
 JOB: Final = (
     "case",

@@ -1,4 +1,4 @@
-"""The state of JAX as goldens and declared deviations have it: a page for those who browse."""
+"""The state of JAX as goldens and declared deviations have it: a page for readers of the repository."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _render_track(track: Track, state: RecordedState) -> str:
     numbers: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for job in jobs:
         recorded = state.recorded.get(job.id)
-        # A job without a golden counts in no share: nobody has reviewed whether it conforms.
+        # A job without a golden counts in no share: its conformance was never reviewed.
         if recorded is not None:
             numbers[job.planned.cell.id, job.case.family].update(
                 all=1, conforming=int(not recorded.deviates)

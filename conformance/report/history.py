@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NOTHING: Final = len(WORST_FIRST)
-"""Rank of a job that did not run; the rank of one that did is its verdict's, the worst is 0."""
+"""Rank of a job that did not run; other ranks are positions in `WORST_FIRST`, the worst is 0."""
 _RANKS: Final = {verdict: rank for rank, verdict in enumerate(WORST_FIRST)}
 
 
@@ -183,7 +183,7 @@ def select_runs(digests: Iterable[Digest]) -> list[Digest]:
 
 
 def _rename_cells(digest: Digest) -> Digest:
-    """Return a digest whose cells have stable ids: all nightlies of a place are one cell."""
+    """Return a digest whose cells have stable ids: all nightlies of a place share an id."""
     places = make_stable_cell_ids(digest.cells)
     return structs.replace(digest, cells=tuple(places[cell] for cell in digest.cells))
 

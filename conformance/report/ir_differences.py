@@ -20,7 +20,7 @@ _WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[%@]?[\w.-]+|\s+|.')
 _NUMBERED: Final = re.compile(r"^(%[A-Za-z][\w-]*?)(?:[._]\d+|\.clone|\.remat\d*)*$|^%\d+$")
 _RESULT: Final = re.compile(r"(?:ROOT )?%[\w.:-]+")
 _ALIKE: Final = 0.4
-"""Share of common words from which two lines are shown as one that changed."""
+"""Share of common words from which two lines are shown as one changed line."""
 _HEAD: Final = 24
 """Columns of a cut line that show its beginning."""
 _LEAD: Final = 12
@@ -85,7 +85,7 @@ def _compare_fact(name: str, a: Any, b: Any) -> Iterator[FactRow]:
 def _compare_signatures(
     name: str, a: list[dict[str, Any]], b: list[dict[str, Any]]
 ) -> Iterator[FactRow]:
-    """Yield the differences of parameters or results: their number, else one by one."""
+    """Yield the differences of parameters or results: their numbers, or, if equal, each of them."""
     if len(a) != len(b):
         # Which of them was added is not known, and every later one would seem to differ.
         yield FactRow(name, "", f"{len(a)} of them", f"{len(b)}", gates=True)

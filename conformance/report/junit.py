@@ -166,7 +166,7 @@ def _read_output(side: StoredJob, artifact: str) -> str:
 
 
 def _seconds(record: Record) -> float:
-    """Return what a job took in its run: nothing, if the observation is an earlier run's."""
+    """Return the seconds of a job, 0 for an observation of an earlier run."""
     if record.cached:
         return 0.0
     return record.seconds.get("job", sum(record.seconds.values()))

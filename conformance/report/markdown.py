@@ -120,6 +120,7 @@ def _make_sections(report: Report) -> Iterator[Section]:
             gap="\n\n",
             share=0.75,
         )
+    # Apart from the section above, so that a fault of the host does not read as a fault of JAX.
     silent = [cause for cause in causes if not cause.is_about_jax]
     if silent or report.not_run:
         yield _make_indeterminate(report, silent)
@@ -297,6 +298,7 @@ def _make_rows(
     track: Track, families: Sequence[str], found: Mapping[tuple[str, str], Counter[Verdict]]
 ) -> list[list[str]]:
     """Return the rows of a track, the newest first; equal neighbouring releases share a row."""
+    # Rows of equal neighbours would say the same for each of more than 30 releases.
     rows: list[tuple[list[str], list[str]]] = []
     for cell in reversed(track.cells):
         texts = [_render_letters(found.get((cell.id, family), Counter())) for family in families]

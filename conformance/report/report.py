@@ -133,7 +133,7 @@ class Report:
 
     @cached_property
     def _tried_by_upgrades(self) -> frozenset[tuple[str, str]]:
-        """Case id and cell id of the jobs whose newest record is an upgrade's."""
+        """Case id and cell id of the jobs whose newest record is from an upgrade."""
         newest = {(r.case, r.cell): run.id for run in self.runs for r in run.records}
         return frozenset(job for job, run in newest.items() if run in self.upgrades)
 
@@ -194,7 +194,7 @@ class Report:
         return tuple(sorted(self.planned_jobs - self.jobs.keys()))
 
     def timelines(self, case: str) -> Mapping[str, Timeline]:
-        """Return the history of a case on each track that has a job of it, by track name."""
+        """Return the history of a case by name of each track that has a job of the case."""
         if case not in self._timelines:
             self._timelines[case] = dict(self._make_timelines(case))
         return self._timelines[case]

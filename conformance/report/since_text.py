@@ -38,7 +38,7 @@ def count_changes(since: Since) -> str:
 
 
 def group_causes(since: Since) -> dict[str, tuple[CauseSince, ...]]:
-    """Return the root causes by their state since the last nightly run, the new ones first."""
+    """Return the root causes by their state since the last nightly run, new causes first."""
     return {
         NEW: since.new,
         "gone": since.gone,
@@ -98,7 +98,7 @@ def format_age(one: CauseSince) -> str:
 
 
 def _group_updates(installed: Iterable[PackageChange]) -> list[tuple[list[str], tuple[str, ...]]]:
-    """Return the packages that changed, grouped by the places in which the same ones did."""
+    """Return the packages that changed, grouped by places with the same changes."""
     # Places with a common lock change alike, and share a line.
     by_place: dict[str, list[str]] = defaultdict(list)
     for one in installed:

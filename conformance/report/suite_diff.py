@@ -28,7 +28,7 @@ WORDS: Final = {
     SuiteTestChange.SKIPPED: "skipped now",
     SuiteTestChange.SILENT: "not compared",
 }
-"""Words for changes whose value does not read well."""
+"""Words for changes; any other change is named by its value."""
 LONGEST: Final = 300
 """Characters of one ending."""
 SLOWEST: Final = 10
@@ -162,7 +162,7 @@ def _describe_ending(record: Record | None) -> str:
 
 
 def _find_slower(changes: Sequence[SuiteTestComparison]) -> list[SuiteTestComparison]:
-    """Return the tests that are slower, the one that lost most first."""
+    """Return the tests that are slower, the greatest difference first."""
 
     def compute_gain(one: SuiteTestComparison) -> float:
         before, after = one.seconds or (0.0, 0.0)

@@ -83,6 +83,7 @@ def render_suite(
         yield from _render_cause(cause.reason, cause.records, every=every)
         first = cause.records[0]
         yield from (f"  {line}" for line in tracebacks(cause.records))
+        # A test that was not collected again cannot be selected by its name.
         if first.outcome is not Outcome.NOT_RUN:
             cell = quote(named.get(first.cell, first.cell))
             yield f"  conformance suite run --cell {cell} {sanitize(cases[first.case].arguments)}"
@@ -262,6 +263,7 @@ def collect_warnings(
         for one in warnings:
             groups[one.category, normalise_cause(one.message)].append(_TestWarning(test, cell, one))
     tracks = [[(cell.id, cell.label) for cell in track.cells] for track in group_tracks(cells)]
+    # Of each track, because platforms may end at different releases.
     newest = {track[-1][0] for track in tracks if track}
     order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
 

@@ -69,6 +69,7 @@ def group_irs(cases: Mapping[str, RunCase], records: Iterable[Record]) -> list[I
             policy = cases[record.case].policy_of(ir)
             if result.status is IrStatus.CHANGED and not _repeats_own(record, ir, policy, cases):
                 groups.setdefault((ir, policy, result.changes), []).append(record)
+    # Policies are declared in the order of their severity: gate, warn, inform.
     order = list(Policy)
     made = [
         IrGroup(ir=ir, policy=policy, changes=changes, records=members)
@@ -143,6 +144,7 @@ def render_exclusions(exclusions: Iterable[Exclusion]) -> list[str]:
 
 def _shorten_reason(exclusion: Exclusion) -> str:
     """Return a reason without its last part, which names the cell, so that cells share a line."""
+    # The plan writes e.g. `applies to jax>=0.6, the cell has 0.5.3`.
     return exclusion.reason.partition(", the cell ")[0]
 
 

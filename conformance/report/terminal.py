@@ -1,4 +1,4 @@
-"""The final report in a terminal: family by release, and the reasons of what is unexpected."""
+"""The final report in a terminal: families by releases, and the reasons of unexpected results."""
 
 from __future__ import annotations
 

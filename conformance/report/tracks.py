@@ -33,8 +33,8 @@ class Track:
         kind: Kind of platform, e.g. `tpu`; empty if it is unknown.
         cells: The cells.
         baseline: For a track of `path:` cells, the released cell on the same place that they are
-            compared with: of the same release, else of the newest release before it. This cell is
-            in the track of its own place, too. None for other tracks.
+            compared with: of the same release, else of the newest release before it. It is also a
+            cell of another track. None for other tracks.
     """
 
     name: str
@@ -111,7 +111,7 @@ def _find_baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunC
 def _split_place(cell: RunCell) -> tuple[str, str]:
     """Return the place of a cell, which is its id without release and Python, and its Python."""
     match = _CELL.fullmatch(cell.id)
-    # Ids of older or foreign runs may have another form: such a cell is a track of its own.
+    # Ids of older or foreign runs may have another form: such a cell forms a separate track.
     if match is None:
         return cell.id, ""
     platform, *options = match["place"].split("-")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.triage.upgrade.comparison import ComparedCase, Culprits, UpgradeAxis
 
 FORMAT: Final = 1
-"""Version of the format that is written, and the only one that is read."""
+"""Version of the written format; no other is read."""
 REWRITE: Final = "run the same `conformance upgrade` again to write it"
 
 
@@ -190,7 +190,7 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
         from_: The old end.
         to: The new end.
         platforms: The platforms.
-        noun: Noun for what is compared: `case`, or `test` of a suite.
+        noun: Noun for a compared case: `case`, or `test` of a suite.
         verdict: The summary, one paragraph.
         counts: Number of cases by effect.
         axes: The points between both ends, by platform.
@@ -254,6 +254,7 @@ def decode_upgrade(content: bytes, file: str) -> UpgradeFile:
         found = msgspec.json.decode(content, type=_Format).format
         if found == FORMAT:
             return msgspec.json.decode(content, type=UpgradeFile)
+    # Its messages begin in upper case, messages of the project in lower case.
     except MALFORMED as error:
         raise CorruptUpgradeError(
             f"{file}: expected the JSON of an upgrade: {str(error).lower()}; {REWRITE}"

@@ -102,8 +102,8 @@ class UpgradeCaseStep(NamedTuple):
         """Packages that may have made the change, with their versions before and after.
 
         These are the packages that every case imports. Any other package is a suspect too if the
-        case requires a package, is a test of a suite, or runs with an overlay: what these import
-        is not known.
+        case requires a package, is a test of a suite, or runs with an overlay: their imports
+        are unknown.
         """
         # The imports of other packages are unknown, so none of these can be ruled out.
         case, sides = self.compared.case, self.compared.find_cells(self.step)

@@ -79,7 +79,7 @@ def summarize_upgrade(upgraded: UpgradeResult) -> str:
     text = f"From {_name_end(before)} to {after} on {where}, "
     if phrases:
         text += f"of {plural(len(upgraded.whole), upgraded.noun)} {_join_phrases(phrases)}."
-        # Only next to cases that break: a reader might take these for all that is affected.
+        # Only next to cases that break, which a reader might take for all affected cases.
         silent = sum(counts[effect] for effect in SILENT)
         if silent and counts[Effect.BROKEN]:
             verb = "raises" if silent == 1 else "raise"
@@ -250,7 +250,7 @@ def describe_change(shown: ShownChange) -> str:
 
 
 def _label_artifact(shown: ShownChange) -> str:
-    """Return the name of what changed with a colon; endings and values need no name."""
+    """Return the name of the changed artifact with a colon, empty for endings and values."""
     if shown.artifact in {"ending", "value"}:
         return ""
     return f"{COST_METRICS.get(shown.artifact, shown.artifact)}: "
@@ -279,7 +279,7 @@ def render_asides(upgraded: UpgradeResult) -> Iterator[str]:
 
 
 def describe_failure(compared: ComparedCase) -> str:
-    """Return how a case fails that fails alike at both ends and undeclared, otherwise empty.
+    """Return the failure of a case that fails at both ends alike and undeclared, otherwise empty.
 
     Args:
         compared: The case.

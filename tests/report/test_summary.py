@@ -209,7 +209,7 @@ def test_notes_are_warnings_and_no_more(tmp_path: Path) -> None:
     assert f"- `f/slow on {CELL} {NEAR}`" in text
 
 
-def test_nothing_is_printed_without_exclusions(tmp_path: Path) -> None:
+def test_nothing_is_printed_without_notes(tmp_path: Path) -> None:
     """No section without a note."""
     run = Directory(tmp_path)
     run.job("f/quick", CELL, f32(1))

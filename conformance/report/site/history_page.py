@@ -246,7 +246,7 @@ FEED_ENTRIES: Final = 100
 FEED_CELLS: Final = 12
 """Cells that an entry names."""
 _TAG: Final = "tag:jax-conformance.invalid,2025:"
-"""Beginning of the ids: the same wherever a site is put; `.invalid` is nobody's domain."""
+"""Beginning of the ids: the same at every address of a site; the domain `.invalid` is reserved."""
 _WORDS: Final = {
     RegressionStatus.NEW: "opened",
     RegressionStatus.FIXED: "fixed",

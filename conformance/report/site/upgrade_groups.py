@@ -233,6 +233,7 @@ class _GroupCollector:
 
     def _describe_side(self, change: UpgradeChange, cell: str, summary: str) -> tuple[str, ...]:
         """Return the text of one side: the whole message of an ending, otherwise its summary."""
+        # The file of an upgrade has messages in a line; the whole message is in the run's record.
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
             return (_format_side(change, summary),)

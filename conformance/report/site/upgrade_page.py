@@ -87,6 +87,7 @@ def list_addresses(report: Report) -> dict[str, str]:
     Args:
         report: The runs to report.
     """
+    # The newest has the address without a run id, which links can name in advance.
     ordered = report.upgrade_runs[::-1]
     return {run: upgrade_page(run, ordered[0]) for run in ordered}
 
