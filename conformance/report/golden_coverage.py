@@ -1,4 +1,4 @@
-"""The state of JAX as goldens and declared deviations have it: a page for readers of the repository."""
+"""The state of JAX as goldens and declared deviations have it: a page of the repository."""
 
 from __future__ import annotations
 
