@@ -87,7 +87,7 @@ def reproduce_case(
     name = _make_file_name(case, cells[0]) if str(file) == "-" else file.name
     session = Session(context=context)
     wanted = session.build_requirements(options.wanted)
-    source, own = load_source(case, wanted, _read_text)
+    source, embedded = load_source(case, wanted, _read_text)
     # The source is read first, because a case whose modules cannot be embedded needs no cell.
     plan, preparation = _plan_case(session, case, cells, wanted)
     # Before the case runs: minutes later, an unwritable file would be a loss.
@@ -97,7 +97,7 @@ def reproduce_case(
         if options.check:
             written, failure = _write_checked(session, jobs[0], wanted, name)
         else:
-            written = write_reproduction(jobs[0].job, source, jobs[0].seen, name, own)
+            written = write_reproduction(jobs[0].job, source, jobs[0].seen, name, embedded)
         # Written even if it does not reproduce: the user can see what it lacks.
         write_file("--out", file, written.text.encode())
         if failure is not None:
@@ -126,8 +126,8 @@ def _write_checked(
     index = settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
     tried: list[tuple[ReproductionFile, ConformanceError]] = []
     for largest in (LARGEST, 0):
-        source, own = load_source(job.job.case, wanted, _read_text, largest=largest)
-        written = write_reproduction(job.job, source, job.seen, name, own)
+        source, embedded = load_source(job.job.case, wanted, _read_text, largest=largest)
+        written = write_reproduction(job.job, source, job.seen, name, embedded)
         try:
             # The file runs in its own process, which does not know of the lock.
             with session.device_lock.acquire(job.job.planned.cell.place, lambda: None):
@@ -140,7 +140,7 @@ def _write_checked(
         message = f"{name}: does not show alone what {job.job.case.id} showed: {difference}"
         tried.append((written, NotReproducedError(message)))
         # Nothing was embedded, so a second attempt would write the same file.
-        if not own.packages:
+        if not embedded.packages:
             break
     # The first file stands alone; the second one would need packages that no index has.
     return tried[0]

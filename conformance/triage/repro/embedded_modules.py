@@ -58,17 +58,17 @@ class EmbeddedModules:
     Attributes:
         files: Text of the modules, by path.
         packages: Canonical names of the packages of these modules: they are no requirements.
-        wanted: Requirements of the cell in addition to its lock, without these packages.
+        requirements: Requirements of the cell in addition to its lock, without these packages.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     packages: frozenset[str] = frozenset()
-    wanted: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
 
 
-def _load_wheels(wanted: Iterable[str]) -> Iterator[_Wheel]:
+def _load_wheels(requirements: Iterable[str]) -> Iterator[_Wheel]:
     """Yield the local wheels among requirements."""
-    for requirement in map(Requirement, wanted):
+    for requirement in map(Requirement, requirements):
         if is_local(requirement):
             modules = _read_wheel(Path(unquote(urlsplit(requirement.url or "").path)))
             yield _Wheel(canonicalize_name(requirement.name), modules)
@@ -97,13 +97,13 @@ def _decode(data: bytes) -> str:
 
 
 def load_source(
-    case: Case, wanted: Sequence[str], read: ReadFile, *, largest: int = LARGEST
+    case: Case, requirements: Sequence[str], read: ReadFile, *, largest: int = LARGEST
 ) -> tuple[CaseSource, EmbeddedModules]:
     """Return the source code of a case, and the modules that it imports and that no index has.
 
     Args:
         case: The case.
-        wanted: Requirements of the cell in addition to its lock.
+        requirements: Requirements of the cell in addition to its lock.
         read: Returns the text of a file.
         largest: Characters of a package beyond which it is required instead.
 
@@ -126,7 +126,7 @@ def load_source(
     roots = {name.partition(".")[0] for name in named}
     # A generated case names its function in a string, which is no import.
     source = replace(source, modules=source.modules | roots)
-    modules = _ModuleCollector(script, wanted)
+    modules = _ModuleCollector(script, requirements)
     entries = [*(name for line in source.imports for name in _find_imports(line, "")), *named]
     if script is not None:
         # The case runs the script by its path: no import names it.
@@ -152,9 +152,9 @@ class _Module:
 class _ModuleCollector:
     """Collects modules with all that they import."""
 
-    def __init__(self, script: Path | None, wanted: Sequence[str]) -> None:
-        self._script, self._wanted = script, wanted
-        self._wheels = [*_load_wheels(wanted)]
+    def __init__(self, script: Path | None, requirements: Sequence[str]) -> None:
+        self._script, self._requirements = script, requirements
+        self._wheels = [*_load_wheels(requirements)]
         self.files: dict[str, _Module] = {}
 
     def add(self, entries: Iterable[str]) -> None:
@@ -199,9 +199,9 @@ class _ModuleCollector:
         return EmbeddedModules(
             files=dict(sorted({**stand_in, **kept}.items())),
             packages=frozenset(packages),
-            wanted=tuple(
+            requirements=tuple(
                 text
-                for text in self._wanted
+                for text in self._requirements
                 if canonicalize_name(Requirement(text).name) not in packages
             ),
         )

@@ -72,27 +72,27 @@ def list_unchecked(claims: Mapping[str, object], seen: JudgedObservation) -> tup
     return tuple(name for name, value in claims.items() if not is_checkable(name, value, seen))
 
 
-def list_requirements(job: Job, source: CaseSource, own: EmbeddedModules) -> list[str]:
+def list_requirements(job: Job, source: CaseSource, embedded: EmbeddedModules) -> list[str]:
     """Return the pinned requirements of a file: jax with its imports, and those of the case.
 
     Args:
         job: Case and cell.
         source: Source code of the case and its helpers.
-        own: Embedded modules, and requirements in addition to the lock. One with a URL stays: no
-            index has a package of the user.
+        embedded: Embedded modules, and requirements in addition to the lock. A requirement with a
+            URL stays: no index has a package of the user.
     """
     versions = job.planned.versions
     others = source.modules - IMPORTED - STANDARD_LIBRARY
     names = set(versions)
     # Only packages that jax imports: a short list is easier to install, and to judge.
-    if not others and not own.wanted:
+    if not others and not embedded.requirements:
         plugins = PLUGINS if job.planned.cell.place.packages else ()
         names = {name for name in versions if name in CORE or name.startswith(plugins)}
     first = ["jax", "jaxlib"]
-    parsed = {text: Requirement(text) for text in own.wanted}
+    parsed = {text: Requirement(text) for text in embedded.requirements}
     urls = {canonicalize_name(r.name): text for text, r in parsed.items() if r.url}
     # jax and jaxlib first: they are what the report is about.
-    ordered = [*first, *sorted({*names, *urls} - {*first} - own.packages)]
+    ordered = [*first, *sorted({*names, *urls} - {*first} - embedded.packages)]
     # A URL names its wheel exactly; a version of it is on no index.
     return [urls.get(canonicalize_name(name)) or f"{name}=={versions[name]}" for name in ordered]
 
@@ -131,11 +131,11 @@ def render_pip(name: str, pins: Iterable[str]) -> tuple[str, str]:
     return f"#     pip install {' '.join(map(quote, pins))}", f"#     python {name}"
 
 
-def _describe_own(own: EmbeddedModules) -> Iterator[str]:
+def _describe_embedded(embedded: EmbeddedModules) -> Iterator[str]:
     """Yield sentences about the packages of the user, which no index has."""
-    if own.files:
-        yield f"It contains modules that no index has: {', '.join(own.files)}."
-    for text in own.wanted:
+    if embedded.files:
+        yield f"It contains modules that no index has: {', '.join(embedded.files)}."
+    for text in embedded.requirements:
         if is_local(requirement := Requirement(text)):
             yield f"{requirement.name} is a package on this machine, which others do not have."
 
@@ -150,11 +150,11 @@ class Header:
     _place: CellSurroundings
     _name: str
     _unchecked_names: tuple[str, ...]
-    _own: EmbeddedModules
+    _embedded: EmbeddedModules
 
     def lines(self) -> Iterator[str]:
         """Yield its lines."""
-        pins = list_requirements(self._job, self._source, self._own)
+        pins = list_requirements(self._job, self._source, self._embedded)
         yield from render_metadata(self._job.planned.cell.python, pins)
         case = self._job.case
         yield from render_comment(f"{case.id} on {self._place.id}: {_title(self._seen)}.")
@@ -166,7 +166,7 @@ class Header:
         yield from self._render_results()
         yield "#"
         yield from self._render_instructions(pins)
-        for sentence in _describe_own(self._own):
+        for sentence in _describe_embedded(self._embedded):
             yield from render_comment(sentence)
         yield from render_comment(describe_nightlies(self._job.planned.versions))
 

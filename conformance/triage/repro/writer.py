@@ -83,7 +83,7 @@ def write_reproduction(
     source: CaseSource,
     seen: JudgedObservation,
     file: str,
-    own: EmbeddedModules | None = None,
+    embedded: EmbeddedModules | None = None,
 ) -> ReproductionFile:
     """Return a file that repeats a job and asserts its expected result.
 
@@ -92,12 +92,14 @@ def write_reproduction(
         source: Source code of the case.
         seen: The observation of the job.
         file: Name of the file, for its comments.
-        own: Modules of the user to embed; None for none.
+        embedded: Modules of the user to embed; None for none.
 
     Returns:
         Python that runs where only the packages of its header are installed.
     """
-    writer = _Writer(job=job, source=source, seen=seen, name=file, own=own or EmbeddedModules())
+    writer = _Writer(
+        job=job, source=source, seen=seen, name=file, embedded=embedded or EmbeddedModules()
+    )
     unchecked_names = writer.unchecked_names
     prefixes = ("fact {} ", "{} of ", "{}:")
     # Reasons begin with the claim or the variant that they are about.
@@ -114,7 +116,7 @@ class _Writer:
     source: CaseSource
     seen: JudgedObservation
     name: str
-    own: EmbeddedModules
+    embedded: EmbeddedModules
 
     @cached_property
     def place(self) -> CellSurroundings:
@@ -213,7 +215,13 @@ class _Writer:
             # `find_imports` leaves out plain `jax`, which most cases import themselves.
             imports.add("import jax")
         header = Header(
-            self.job, self.source, self.seen, self.place, self.name, self.unchecked_names, self.own
+            self.job,
+            self.source,
+            self.seen,
+            self.place,
+            self.name,
+            self.unchecked_names,
+            self.embedded,
         ).lines()
         return "\n".join([*header, *self._render_setup(imports), "", body]) + "\n"
 
@@ -231,7 +239,7 @@ class _Writer:
         # Python allows only comments and docstrings above this import.
         if self.source.has_future_annotations:
             yield from ("from __future__ import annotations", "")
-        first = ["import os", *(IMPORTS if self.own.files else ())]
+        first = ["import os", *(IMPORTS if self.embedded.files else ())]
         yield from (*render_imports(first), "")
         # Without it, jax would take an accelerator of the reader's machine.
         variables = {"JAX_PLATFORMS": "cpu", **self.job.planned.cell.place.environment}
@@ -243,8 +251,8 @@ class _Writer:
         if flags:
             yield from render_words('os.environ["XLA_FLAGS"]', flags)
         yield ""
-        if self.own.files:
-            yield from (*render_embedding(self.own.files), "")
+        if self.embedded.files:
+            yield from (*render_embedding(self.embedded.files), "")
         # After the embedded modules, which the case may import.
         yield from render_imports(imports.difference(first))
         if self.settings:

@@ -67,9 +67,11 @@ def loaded(
     name = function.rpartition(":")[2]
     one = replace(case(f"mine/{name}", name=name), file=file)
     wanted = (wheel(tmp_path, files), "optax>=0.1")
-    source, own = load_source(one, wanted, lambda path: path.read_text("utf-8"), largest=largest)
+    source, embedded = load_source(
+        one, wanted, lambda path: path.read_text("utf-8"), largest=largest
+    )
     assert "mine" in source.modules
-    return own
+    return embedded
 
 
 PACKAGE = {
@@ -86,12 +88,12 @@ PACKAGE = {
 
 def test_imported_modules_are_embedded(tmp_path: Path) -> None:
     """Their package is no requirement then."""
-    own = loaded(tmp_path, "mine.a:f", PACKAGE)
-    assert sorted(own.files) == sorted(PACKAGE.keys() - {"mine/unused.py"})
-    assert (set(own.packages), own.wanted) == ({"mine"}, ("optax>=0.1",))
+    embedded = loaded(tmp_path, "mine.a:f", PACKAGE)
+    assert sorted(embedded.files) == sorted(PACKAGE.keys() - {"mine/unused.py"})
+    assert (set(embedded.packages), embedded.requirements) == ({"mine"}, ("optax>=0.1",))
 
 
 def test_large_package_is_a_requirement(tmp_path: Path) -> None:
     """It is not embedded."""
-    own = loaded(tmp_path, "mine.a:f", PACKAGE, largest=20)
-    assert (own.files, own.packages, len(own.wanted)) == ({}, frozenset(), 2)
+    embedded = loaded(tmp_path, "mine.a:f", PACKAGE, largest=20)
+    assert (embedded.files, embedded.packages, len(embedded.requirements)) == ({}, frozenset(), 2)

@@ -42,5 +42,5 @@ def test_local_package_is_required_by_its_url() -> None:
     url = "mine @ file:///wheels/mine-1.0-py3-none-any.whl"
     pins = ["jax==0.6.2", "jaxlib==0.6.2"]
     assert list_requirements(job, source, EmbeddedModules()) == pins  # type: ignore[arg-type]
-    found = list_requirements(job, source, EmbeddedModules(wanted=(url, "optax>=0.1")))  # type: ignore[arg-type]
+    found = list_requirements(job, source, EmbeddedModules(requirements=(url, "optax>=0.1")))  # type: ignore[arg-type]
     assert found == [*pins, url, "optax==0.2"]
