@@ -146,8 +146,8 @@ class Symbols:
             body.attributes.update({"function_type": kind, **attributes})
             return
         parameters = body.parameters
-        given = _split_dictionaries(attributes.pop("arg_attrs", ()), len(parameters), line)
-        for parameter, own in zip(parameters, given, strict=True):
+        dictionaries = _split_dictionaries(attributes.pop("arg_attrs", ()), len(parameters), line)
+        for parameter, own in zip(parameters, dictionaries, strict=True):
             parameter.attributes.update(own)
         returned = attributes.pop("res_attrs", ())
         for number, own in enumerate(_split_dictionaries(returned, len(body.results), line)):
@@ -202,10 +202,10 @@ def _split_dictionaries(value: Attribute, count: int, line: int) -> list[dict[st
     if not isinstance(value, tuple) or len(value) not in (0, count):
         refuse(line, f"attributes {str(value)[:40]}", f"{count} dictionaries")
     try:
-        given = [dict(cast("tuple[tuple[str, Attribute], ...]", item)) for item in value]
+        dictionaries = [dict(cast("tuple[tuple[str, Attribute], ...]", item)) for item in value]
     except (TypeError, ValueError):
         refuse(line, f"attributes {str(value)[:40]}", "dictionaries")
-    return given or [{} for _ in range(count)]
+    return dictionaries or [{} for _ in range(count)]
 
 
 def refuse(line: int, got: str, expected: str) -> NoReturn:

@@ -176,4 +176,5 @@ def convert_dtype(text: str) -> str:
     if integer is not None:
         kind, width = integer.groups()
         return "pred" if text == "i1" else ("s" if kind == "i" else "u") + width
+    # HLO spells floats in lower case: `f8e4m3fn` for `f8E4M3FN`.
     return text.lower() if _FLOAT.fullmatch(text) else text

@@ -52,7 +52,7 @@ def fold_async(module: Module) -> None:
 def _fold_async(computation: Computation) -> None:
     awaited: set[Instruction] = set()
 
-    def fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
+    def fold(instruction: Instruction, output: list[Instruction]) -> Value | None:
         start = _find_start(instruction)
         if start is None:
             return None
@@ -61,17 +61,17 @@ def _fold_async(computation: Computation) -> None:
         attributes = {k: v for k, v in start.attributes.items() if k != _OF_THE_START}
         # A generic start wraps a computation, and a call of it is inlined later.
         op = "call" if op == "async" else op
-        kept.append(replace(start, op=op, type=instruction.type, attributes=attributes))
-        return kept[-1], ()
+        output.append(replace(start, op=op, type=instruction.type, attributes=attributes))
+        return output[-1], ()
 
     rewrite(computation, fold)
     if awaited:
-        kept = computation.instructions
+        output = computation.instructions
         # A start that another instruction reads, or that nothing awaits, must stay.
-        read = {o for node in kept for o in node.operands if not node.op.endswith(_UPDATE)}
+        read = {o for node in output for o in node.operands if not node.op.endswith(_UPDATE)}
         computation.instructions = [
             node
-            for node in kept
+            for node in output
             if node in read or not (node in awaited or node.op.endswith(_UPDATE))
         ]
 
@@ -102,19 +102,19 @@ def inline_calls(module: Module) -> None:
     uses = Counter(id(inner) for computation in order for inner in computation.callees)
     shared = is_growth_bounded(order, lambda _: True)
 
-    def inline(instruction: Instruction, kept: list[Instruction]) -> Value | None:
+    def inline(instruction: Instruction, output: list[Instruction]) -> Value | None:
         callee = _find_callee(instruction) if instruction.op in callable_ else None
         own = uses[id(callee)] == 1
         if callee is None or not (shared or own):
             return None
-        results = splice(kept, callee, instruction.inputs, own=own)
+        results = splice(output, callee, instruction.inputs, own=own)
         # Only the fusion is a choice of the compiler: its work stays on the host.
         if runs_on_host(instruction):
             _mark(results, instruction)
         # As in HLO, a single result may be the tuple itself, and not its only element.
         whole = len(results) == 1 and is_tuple(get_type(results[0]))
         if is_tuple(instruction.type) and not whole:
-            return pack(kept, instruction.name, instruction.type, results)
+            return pack(output, instruction.name, instruction.type, results)
         return results[0]
 
     for computation in order:
@@ -141,12 +141,12 @@ def _mark(results: list[Value], fusion: Instruction) -> None:
 
 
 def splice(
-    kept: list[Instruction], callee: Computation, arguments: list[Value], *, own: bool
+    output: list[Instruction], callee: Computation, arguments: list[Value], *, own: bool
 ) -> list[Value]:
     """Append the instructions of a computation to others, and return its results.
 
     Args:
-        kept: The instructions before; appended to.
+        output: The instructions before; appended to.
         callee: The computation.
         arguments: A value for each parameter.
         own: Whether this is its only use: its instructions are then moved, not copied.
@@ -160,5 +160,5 @@ def splice(
         if copy is not instruction:
             replaced[instruction] = (copy, ())
         redirect(copy, replaced)
-        kept.append(copy)
+        output.append(copy)
     return [resolve(value, replaced) for value in callee.results]

@@ -134,12 +134,12 @@ def _add_parameters(
     made = {
         value: make_parameter(count + number, get_type(value)) for value, number in captured.items()
     }
-    given: dict[Value, Value] = {value: (own, ()) for value, own in made.items()}
+    replaced: dict[Value, Value] = {value: (own, ()) for value, own in made.items()}
     for instruction in region.instructions:
         if all(operand in inside for operand in instruction.operands):
             continue
-        instruction.inputs = [given.get(value, value) for value in instruction.inputs]
-    region.results = [given.get(value, value) for value in region.results]
+        instruction.inputs = [replaced.get(value, value) for value in instruction.inputs]
+    region.results = [replaced.get(value, value) for value in region.results]
     region.instructions[:0] = made.values()
     inside.update(made.values())
 
@@ -186,15 +186,15 @@ def _normalise_jaxpr_while(instruction: Instruction) -> None:
 
 def _normalise_branches(instruction: Instruction) -> None:
     """Give every branch of a conditional the parameters of all branches."""
-    given = instruction.inputs[1:]
+    operands = instruction.inputs[1:]
     # HLO passes each branch an operand; a jaxpr's `cond` passes all branches the same ones.
     if instruction.op == "conditional":
         start = 0
         for _, inner in instruction.bodies:
             own = inner.parameters
-            _set_parameters(inner, _align_parameters(given, own, start))
+            _set_parameters(inner, _align_parameters(operands, own, start))
             start += len(own)
-    _count_captured(instruction, len(given))
+    _count_captured(instruction, len(operands))
 
 
 def _align_parameters(values: list[Value], own: list[Instruction], start: int) -> list[Instruction]:

@@ -43,15 +43,15 @@ def unify_partitioning(module: Module) -> None:
             rewrite(computation, _unify)
 
 
-def _unify(instruction: Instruction, kept: list[Instruction]) -> Value | None:
+def _unify(instruction: Instruction, output: list[Instruction]) -> Value | None:
     _rename(instruction)
     if instruction.op != "sdy.manual_computation" or not _is_complete(instruction):
         _merge_constraint(instruction)
         return None
-    results = _inline_manual_computation(instruction, kept)
+    results = _inline_manual_computation(instruction, output)
     if isinstance(instruction.type, Tensor):
         return results[0]
-    return pack(kept, instruction.name, instruction.type, results)
+    return pack(output, instruction.name, instruction.type, results)
 
 
 def _rename(instruction: Instruction) -> None:
@@ -101,13 +101,13 @@ def _is_complete(instruction: Instruction) -> bool:
     )
 
 
-def _inline_manual_computation(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
+def _inline_manual_computation(instruction: Instruction, output: list[Instruction]) -> list[Value]:
     """Append the work of a manual computation to other instructions; return its results."""
 
     def add_crossing(op: str, value: Value, type_: Type, sharding: Attribute) -> Value:
         made = replace(instruction, op=op, type=type_, attributes={"sharding": sharding}, bodies=())
         made.inputs = [value]
-        kept.append(made)
+        output.append(made)
         return made, ()
 
     region = instruction.bodies[0][1]
@@ -118,7 +118,7 @@ def _inline_manual_computation(instruction: Instruction, kept: list[Instruction]
     for n, (sharding, inner) in enumerate(zip(in_shardings, region.parameters, strict=False)):
         arguments[n] = add_crossing(TO_SHARD, arguments[n], inner.type, sharding)
     # An MLIR region has a single operation around it, so it is moved and not copied.
-    results = splice(kept, region, arguments, own=True)
+    results = splice(output, region, arguments, own=True)
     wholes = (instruction.type,) if isinstance(instruction.type, Tensor) else instruction.type
     return [
         add_crossing(TO_FULL, result, whole, sharding)

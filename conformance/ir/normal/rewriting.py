@@ -131,17 +131,17 @@ def rewrite(
             instruction, or None to keep it.
     """
     replaced: dict[Instruction, Value] = {}
-    kept: list[Instruction] = []
+    output: list[Instruction] = []
     for instruction in computation.instructions:
         if replaced:
             redirect(instruction, replaced)
-        value = step(instruction, kept)
+        value = step(instruction, output)
         if value is None:
-            kept.append(instruction)
+            output.append(instruction)
         else:
             replaced[instruction] = value
     if replaced:
-        computation.instructions = kept
+        computation.instructions = output
         redirect_results(computation, replaced)
 
 
@@ -173,11 +173,11 @@ def follow_value(value: Value, moved: Moved) -> Value:
     return producer, inner + path[1:]
 
 
-def pack(kept: list[Instruction], name: str, type_: Type, values: Sequence[Value]) -> Value:
+def pack(output: list[Instruction], name: str, type_: Type, values: Sequence[Value]) -> Value:
     """Append a tuple of values to the instructions before it, and return it."""
     packed = Instruction(name, "tuple", type_)
     packed.inputs = list(values)
-    kept.append(packed)
+    output.append(packed)
     return packed, ()
 
 

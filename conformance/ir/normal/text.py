@@ -51,6 +51,7 @@ def dumps(module: Module) -> str:
 class _Printer:
     def __init__(self, module: Module) -> None:
         self._module = module
+        # As in the canonical form: names and order must not depend on the order of operands.
         self._hashes: Fingerprints = hash_module(module, commutative=True)
         self._names: dict[bytes, str] = {}
         self._taken: Counter[str] = Counter()
@@ -196,6 +197,7 @@ _FIRST = re.compile(rf"{_HEAD} (\d+) (\w+) ([0-9a-f]+)")
 _LINE = re.compile(r"  (%\S+) = (.+?) ([^\s()]+)\(((?:%[^\s,()]+(?:, )?)*)\)(?:, (.*))?")
 _REFERENCE = re.compile(r"%[^\s,()]+")
 _NAME = re.compile(r"(?:, )?([^=,]+)=")
+# A string attribute may begin with `@` as well, but it is quoted.
 _BODY = re.compile(r"@(\S+?)(?=, |$)")
 # A dtype may contain angle brackets: `key<fry>[2]{0}S(5)`.
 _TENSOR = re.compile(r"([^\[\](){},]+(?:<[^>]*>)?)\[([^\]]*)\](?:\{([^}]*)\})?(?:S\((\w+)\))?")
@@ -294,6 +296,7 @@ class _Loader:
                 position = body.end()
                 yield key[1], self._computations[body[1]]
             else:
+                # The decoder finds the end: a JSON string may hold `, name=`.
                 plain, position = _DECODER.raw_decode(text, key.end())
                 yield key[1], _from_json(plain)
 

@@ -73,7 +73,7 @@ def _has_slots(instruction: Instruction) -> bool:
     return instruction.op in _TAKES_ONE_TUPLE or instruction.op in BRANCHES
 
 
-def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
+def _fold(instruction: Instruction, output: list[Instruction]) -> Value | None:
     """Replace a read of a tuple element, and the tuples that a loop or branch takes and returns."""
     if instruction.op == "get-tuple-element":
         source, path = instruction.inputs[0]
@@ -94,8 +94,8 @@ def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     # Readers of the old result get it packed again; unread tuples are dropped at the end.
     types = tuple(iterate_tensors(type_))
     flat = replace(instruction, type=types)
-    kept.append(flat)
-    return _pack(type_, iter([(flat, (n,)) for n in range(len(types))]), kept)
+    output.append(flat)
+    return _pack(type_, iter([(flat, (n,)) for n in range(len(types))]), output)
 
 
 def _split_parameters(computation: Computation) -> None:
