@@ -141,7 +141,7 @@ class Report:
     def cases(self) -> Mapping[str, RunCase]:
         """Every case that has a job, by id and in order; empty if no run describes it."""
         described = {name: case for run in self.runs for name, case in run.info.cases.items()}
-        # Records may name a case that their `run.json` does not have: shards are untrusted input.
+        # The `run.json` of an older version of the harness does not describe its cases.
         names = sorted({case for case, _ in self.jobs})
         return {name: described.get(name, RunCase()) for name in names}
 

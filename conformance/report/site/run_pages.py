@@ -136,8 +136,7 @@ def sum_stage_seconds(records: Iterable[Record]) -> dict[str, float]:
         known = {name: s for name, s in record.seconds.items() if name in STAGES}
         for name, seconds in known.items():
             found[name] += seconds
-        # Stages are measured in the worker and the whole job outside of it: rounding may make
-        # the stages longer.
+        # With several processes each stage is that of the slowest: the sum may exceed the job.
         found["other"] += max(0.0, record.seconds.get("job", 0.0) - sum(known.values()))
     return {stage: found[stage] for stage in STAGES if found.get(stage)}
 
