@@ -25,27 +25,28 @@ need feed seed speed embed exceed shed read run set put cut
 NO_PARTICIPLES = frozenset(_NO_PARTICIPLES.split())
 """Imperatives that look like participles."""
 _VERBS = """
-accept add align analyse analyze append apply ask assert assign attach begin bind bisect blame
-build cache calculate call cancel canonicalize capture cast check choose classify clean clear
-close collect color combine commit compare compile complete compress compute configure confirm
-connect contain convert copy count create cut declare decode decompress define delete derive
-describe detect determine diff discard discover display distribute divide download draw drop
-dump elide emit encode end enter erase escape estimate evaluate examine exclude execute exit
-expand explain export extract fail fetch fill filter find finish fit fix flatten fold follow
-forbid forget fork format freeze gather generate get group guess halve handle hash hide hold
-hoist identify ignore import include indent index infer inherit initialize inline insert inspect
-install interrupt intersect invert iterate join judge keep kill label launch learn leave limit
-link list load locate lock log look lower make map mark mask match measure merge migrate move
-name narrow normalize note notify number observe offer open order parse pass pick pin place plan
-poll prefer prepare present print probe process propose provision prune publish pull push put
-query quote raise rank read rebuild receive recompute record recover reduce refer refresh refuse
-register rejudge release remove rename render renew reorder repair repeat replace replay report
-require reserve reset resolve restore resume retire return review rewrite round run save say
-scan scope search select send separate serialize serve set settle shift shorten show shrink shut
-sign skip slice sort spawn split spread start state step stop store strip submit substitute
-subtract suggest summarize suspend swap take tell test tokenize touch trace track transform
-translate traverse trim truncate try unfold unify unlink unpack unquote update use validate
-verify visit wait walk warn watch weigh widen wrap write yield
+accept add advance align analyse analyze append apply ask assert assign attach begin bind bisect
+blame build cache calculate call cancel canonicalize capture cast check choose classify clean
+clear close collect color combine commit compare compile complete compress compute configure
+confirm connect contain convert copy count create cut declare decode decompress define delete
+derive describe detect determine diff digest discard discover display distribute divide download
+draw drop dump elide eliminate emit encode end enter erase escape estimate evaluate examine
+exclude execute exit expand explain export extract fail fetch fill filter find finish fit fix
+flatten fold follow forbid forget fork format freeze gather generate get group guess halve handle
+hash hide hoist hold identify ignore import include indent index infer inherit initialize inline
+insert inspect install intern interrupt intersect invert iterate join judge keep kill label launch
+learn leave limit link list load locate lock log look lower make map mark mask match measure merge
+migrate move name narrow normalise normalize note notify number observe offer open order pair
+parse pass pick pin place plan poll prefer prepare present print probe process propose provision
+prune publish pull push put query quote raise rank read rebuild receive recompute record recover
+redirect reduce refer refine refresh refuse register rejudge release remove rename render renew
+reorder repair repeat replace replay report require reserve reset resolve restore resume retire
+return review rewrite round run save say scan scope search select send separate serialize serve
+set settle shift shorten show shrink shut sign simplify skip slice sort spawn spell splice split
+spread start state step stop store strip submit substitute subtract suggest summarize suspend swap
+take tell test tokenize touch trace track transform translate traverse trim truncate try unfold
+unify unlink unpack unquote update use validate verify visit wait walk warn watch weigh widen wrap
+write yield
 """
 VERBS = frozenset(_VERBS.split())
 """First words of a function's name that tell what it does."""

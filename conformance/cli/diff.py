@@ -53,7 +53,8 @@ MANY: Final = 50
     help="Kind of IR in the files, if it is not recognised.",
 )
 @click.option(
-    "--level", type=click.Choice([level.value for level in IrLevel]),
+    "--level", metavar="[exact|canonical]",
+    type=click.Choice([*(level.value for level in IrLevel), "structure", "neutral"]),
     default=IrLevel.EXACT.value, show_default=True,
     help="Normal form in which IRs must be equal.",
 )  # fmt: skip
@@ -82,7 +83,7 @@ def command(
     Two files: HLO, StableHLO in the generic form, jaxprs from run directories, or goldens, also
     compressed (.zst); - is standard input.
         conformance diff before.hlo after.hlo
-        conformance diff before.hlo after.hlo --level neutral --json diff.json
+        conformance diff before.hlo after.hlo --level canonical --json diff.json
 
     Two cells of a run, each a cell id, a release or a specifier. SELECT is a family, a case id or a
     glob.

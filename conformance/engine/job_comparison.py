@@ -31,11 +31,15 @@ if TYPE_CHECKING:
 class IrLevel(StrEnum):
     """The form in which IRs are compared."""
 
-    # The values are those of `--level`, and older than the names of the forms.
-    EXACT = "structure"
+    EXACT = "exact"
     """The same instructions, grouped in the same way."""
-    CANONICAL = "neutral"
+    CANONICAL = "canonical"
     """The same work, however it is fused, called, copied or laid out."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> IrLevel | None:
+        # The names of the forms up to 0.1.0, which scripts may still give to `--level`.
+        return {"structure": cls.EXACT, "neutral": cls.CANONICAL}.get(str(value))
 
     def equal(self, diff: IrDiff) -> bool:
         """Return whether two IRs are the same on this level."""

@@ -79,11 +79,11 @@ def make_run(project: Project, name: str, *jobs: tuple[str, str, str], **more: A
 @pytest.mark.parametrize(
     ("other", "level", "code", "words"),
     [
-        ("renamed.hlo", "structure", 0, "hlo  equal"),
-        ("copied.hlo", "structure", 1, "hlo  same work, grouped or written otherwise"),
-        ("copied.hlo", "neutral", 0, "hlo  same work, grouped or written otherwise"),
-        ("multiply.hlo", "structure", 1, "hlo  1 pattern: 1 semantic"),
-        ("multiply.hlo", "neutral", 1, "hlo  1 pattern: 1 semantic"),
+        ("renamed.hlo", "exact", 0, "hlo  equal"),
+        ("copied.hlo", "exact", 1, "hlo  same work, grouped or written otherwise"),
+        ("copied.hlo", "canonical", 0, "hlo  same work, grouped or written otherwise"),
+        ("multiply.hlo", "exact", 1, "hlo  1 pattern: 1 semantic"),
+        ("multiply.hlo", "canonical", 1, "hlo  1 pattern: 1 semantic"),
     ],
 )
 def test_diff_level_decides_whether_two_files_are_equal(
@@ -151,7 +151,7 @@ def test_diff_of_one_file_prints_its_canonical_form(project: Project) -> None:
     assert "%sine.1 = f32[4] sine(%parameter.1)" in ending.out
     (project.path / "golden.txt").write_text(ending.out)
     assert project.run("diff", "golden.txt").out == ending.out
-    assert project.run("diff", "golden.txt", "add.hlo", "--level", "neutral").code == 0
+    assert project.run("diff", "golden.txt", "add.hlo", "--level", "canonical").code == 0
     data = project.run("diff", "copied.hlo", "--json", "-").json
     assert (data["kind"], data["text"]) == ("hlo", ending.out)
     assert data["facts"]["ops"]["copy"] == 1

@@ -1,4 +1,4 @@
-"""FileCheck patterns against a text in the form `neutral`."""
+"""FileCheck patterns against a text in canonical form."""
 
 from __future__ import annotations
 
