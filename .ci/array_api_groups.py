@@ -1,7 +1,7 @@
-"""Which function the Array API standard counts where: `array_api_groups.py CHECKOUT`.
+"""Groups the functions of the Array API standard: `array_api_groups.py CHECKOUT`.
 
 Prints the table `[functions]` of `suites/array-api-tests/groups.toml`, from the stubs of every
-version of the standard in the checkout; the newest version that has a function says where.
+version of the standard in the checkout; the newest version that has a function decides its group.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ GROUPS = {
 ARRAY = "array"
 
 
-def names_of(source: str) -> list[str]:
-    """Return what a module of stubs defines; of the array object its methods and attributes."""
+def read_names(source: str) -> list[str]:
+    """Return the names that a module of stubs defines; for the array object, its members."""
     tree = ast.parse(source)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if any(node.name in {ARRAY, "_array"} for node in classes):
@@ -47,17 +47,17 @@ def names_of(source: str) -> list[str]:
     return []
 
 
-def functions(stubs: Path) -> dict[str, str]:
+def group_functions(stubs: Path) -> dict[str, str]:
     """Return the group of each function, by name.
 
     Args:
-        stubs: Folder of the versions of the standard, each in a folder of its own.
+        stubs: Folder of the versions of the standard, one folder each.
     """
     found: dict[str, str] = {}
     for version in sorted(stubs.glob("_20*"), reverse=True):
         for module, group in GROUPS.items():
             file = version / f"{module}.py"
-            names = names_of(file.read_text(encoding="utf-8")) if file.exists() else []
+            names = read_names(file.read_text(encoding="utf-8")) if file.exists() else []
             for name in names:
                 found.setdefault(name, group)
     return found
@@ -65,7 +65,7 @@ def functions(stubs: Path) -> dict[str, str]:
 
 def main(checkout: str) -> int:
     """Print the table, and return an exit status."""
-    found = functions(Path(checkout) / STUBS)
+    found = group_functions(Path(checkout) / STUBS)
     if not found:
         sys.stderr.write(f"{checkout}: no stubs in {STUBS}, expected a checkout with submodules\n")
         return 2

@@ -1,7 +1,7 @@
 """Export the programs of `export_compat` with releases: `python .ci/exports.py [RELEASE]...`.
 
-All releases that have no file yet by default. What is written is data of the cases, which every
-release reads: commit it with the goldens that it changes.
+By default all releases that have no file yet. The files are data of the cases, which every release
+reads: commit them with the goldens that they change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ exec(compile(open(file).read(), "export_compat/_write.py", "exec"))
 
 
 def main() -> None:
-    """Export with one release after the other."""
+    """Export with each release in turn."""
     context = ProjectContext(ROOT)
     session = Session(context=context)
     releases = sys.argv[1:] or [

@@ -1,7 +1,7 @@
-"""Goldens and what judges them do not change in one commit: `goldens.py BASE HEAD`.
+"""Rejects commits that change both goldens and the harness: `goldens.py BASE HEAD`.
 
-Whoever reviews a golden must see that the observation changed, not the harness that made it. A new
-case comes with its goldens, and what `conformance review` decides may change both.
+The reviewer of a golden must see that the observation changed, and not the harness that made it. A
+commit may change cases and their goldens, as a new case or `conformance review` does.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ CODE = re.compile(r"conformance/|matrix/locks/")
 MARK = "commit "
 
 
-def mixed(log: str) -> dict[str, tuple[str, str]]:
+def find_mixed_commits(log: str) -> dict[str, tuple[str, str]]:
     """Return the commits that change both, each with a golden and a file of the harness.
 
     Args:
-        log: What `git log --name-only` said, each commit after a mark.
+        log: Output of `git log --name-only`, with a mark before each commit.
     """
     found = {}
     for entry in log.split(f"\n{MARK}"):
@@ -33,12 +33,12 @@ def mixed(log: str) -> dict[str, tuple[str, str]]:
 
 
 def main(base: str, head: str) -> int:
-    """Look through the commits from one to another, and return an exit status."""
+    """Check the commits of a range, and return the exit status."""
     command = ["git", "log", "--no-merges", "--name-only", f"--format={MARK}%h"]
     ending = subprocess.run(
         [*command, f"{base}..{head}", "--"], check=True, capture_output=True, text=True
     )
-    found = mixed(ending.stdout)
+    found = find_mixed_commits(ending.stdout)
     for commit, (golden, code) in found.items():
         sys.stderr.write(
             f"{commit}: changes {golden} and {code}, expected goldens in a commit of their own; "

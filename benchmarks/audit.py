@@ -1,12 +1,12 @@
-"""Statements drawn at random from the pages, each tried again on the two releases at its border.
+"""Checks statements drawn at random from the pages by running them on their two releases.
 
     python benchmarks/audit.py [--count 60] [--seed 0]
 
 A third each is drawn from the table of the README, the history and `docs/coverage.md`, as far as
-there are so many. A statement about a case holds where a fresh run shows its goldens on both
-releases, and what it says differs; one with a script where the script prints the same on both, or
-something else where `statements/statements.toml` says so. Each is printed with what was before and
-since, for you to judge its words. Exit status 1: one does not hold.
+they have enough. A statement about a case holds if a fresh run matches the goldens on both
+releases, and the stated artifact differs. A statement with a script holds if both outputs are
+equal, or differ where `statements/statements.toml` declares it. Each is printed with the behaviour
+before and after, so that you can judge its wording. Exit status 1: a statement does not hold.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from audit_sources import RELEASES, of_coverage, of_history, of_readme, script_of
-from common import ROOT, prepared, setting
+from audit_sources import RELEASES, locate_script, read_coverage, read_history, read_readme
+from common import ROOT, checkout_context, prepare
 
 from conformance.cells.provision import provision
 from conformance.engine.environment import make_worker_environment
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 EXPECTED = {Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED}
 NOTHING_RAN = 3
 PATIENCE = 120.0
+"""Seconds within which a script ends."""
 WIDTH = 200
 
 
@@ -54,31 +55,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     start = time.monotonic()
-    statements = drawn([[*of_readme()], [*of_history()], [*of_coverage()]], given.count, given.seed)
-    records = fresh_records(statements)
-    held = 0
+    statements = draw_statements(
+        [[*read_readme()], [*read_history()], [*read_coverage()]], options.count, options.seed
+    )
+    records = run_statements(statements)
+    true = 0
     for statement in statements:
-        lines, holds = by_script(statement) if statement.script else by_cases(statement, records)
-        held += holds
+        lines, holds = (
+            check_by_script(statement) if statement.script else check_by_cases(statement, records)
+        )
+        true += holds
         print(f"{'holds' if holds else 'FALSE'}  {statement.last} to {statement.first}, ", end="")
         print(f"{statement.source}: {statement.text}")
         print(*(f"       {flatten(line, WIDTH)}" for line in lines), sep="\n")
     seconds = time.monotonic() - start
-    print(f"{held} of {len(statements)} hold (seed {given.seed}, {seconds:.0f} s)")
-    return 0 if held == len(statements) else 1
+    print(f"{true} of {len(statements)} hold (seed {options.seed}, {seconds:.0f} s)")
+    return 0 if true == len(statements) else 1
 
 
-def drawn(sources: Sequence[list[Statement]], count: int, seed: int) -> list[Statement]:
-    """Return so many statements, one from each source in turn."""
+def draw_statements(sources: Sequence[list[Statement]], count: int, seed: int) -> list[Statement]:
+    """Return some statements, from each source in turn."""
     draw = random.Random(seed)  # noqa: S311 - the same statements for the same seed
     shuffled = [draw.sample(source, len(source)) for source in sources]
     return [one for one in chain.from_iterable(zip_longest(*shuffled)) if one][:count]
 
 
-def fresh_records(statements: Iterable[Statement]) -> Records:
-    """Return what the cases of all statements show now, by case and release."""
+def run_statements(statements: Iterable[Statement]) -> Records:
+    """Run the cases of all statements, and return their records by case and release."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for statement in statements:
         cases = {*statement.starts, *(one.case.id for one in statement.evidence)}
@@ -94,7 +99,7 @@ def fresh_records(statements: Iterable[Statement]) -> Records:
 
 
 def run_cases(cases: Sequence[str], release: str, folder: Path) -> list[Record]:
-    """Run cases on a release; those that are not for it are left out."""
+    """Run cases on a release, and return the records; cases that are not for it have none."""
     command = [sys.executable, "-m", "conformance", "run", *cases, "--cell", release]
     command += ["--fresh", "--run", str(folder)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -103,35 +108,35 @@ def run_cases(cases: Sequence[str], release: str, folder: Path) -> list[Record]:
     return [] if ended.returncode == NOTHING_RAN else RunDirectory(folder).read_records()
 
 
-def by_cases(statement: Statement, records: Records) -> tuple[list[str], bool]:
-    """Return what the cases of a statement show, and whether it holds."""
+def check_by_cases(statement: Statement, records: Records) -> tuple[list[str], bool]:
+    """Return lines about the cases of a statement, and whether the statement holds."""
     lines, holds = [], bool(statement.evidence or statement.starts)
     for one in statement.evidence:
         before, after = (records.get((one.case.id, r)) for r in (statement.last, statement.first))
-        good = is_expected(before) and is_expected(after) and is_other(before, after, one.shown_by)
+        good = is_expected(before) and is_expected(after) and differs(before, after, one.shown_by)
         holds = holds and good
-        problem = "" if good else f" (seen: {verdict_of(before)}, {verdict_of(after)})"
+        problem = "" if good else f" (seen: {describe_verdict(before)}, {describe_verdict(after)})"
         lines.append(f"{one.case.id}, {one.shown_by}: {describe_golden_change(one)}{problem}")
     for case in statement.starts:
         before, after = (records.get((case, r)) for r in (statement.last, statement.first))
         good = not (before and before.outcome.observed) and is_expected(after)
         holds = holds and good
-        lines.append(f"{case}: {verdict_of(before)} → {verdict_of(after)}")
+        lines.append(f"{case}: {describe_verdict(before)} → {describe_verdict(after)}")
     return lines or ["no golden shows it"], holds
 
 
 def is_expected(record: Record | None) -> bool:
-    """Say whether a job shows what its golden has."""
+    """Say whether the verdict of a job is an expected one."""
     return record is not None and record.verdict in EXPECTED
 
 
-def verdict_of(record: Record | None) -> str:
-    """Return what became of a job, if it was run."""
+def describe_verdict(record: Record | None) -> str:
+    """Return the verdict of a job, or that the case is not for the release."""
     return str(record.verdict) if record else "not for this release"
 
 
-def is_other(before: Record | None, after: Record | None, shown_by: str) -> bool:
-    """Say whether two jobs differ in what shows a change."""
+def differs(before: Record | None, after: Record | None, shown_by: str) -> bool:
+    """Say whether two jobs differ in the artifact that shows a change."""
     assert before
     assert after
     if shown_by == "outcome":
@@ -150,9 +155,9 @@ def is_other(before: Record | None, after: Record | None, shown_by: str) -> bool
     return len({ir.exact if exact else ir.canonical for ir in irs}) > 1
 
 
-def by_script(statement: Statement) -> tuple[list[str], bool]:
-    """Return what the script of a statement prints, and whether it holds."""
-    before, after = (printed(statement, r) for r in (statement.last, statement.first))
+def check_by_script(statement: Statement) -> tuple[list[str], bool]:
+    """Return a line about the script of a statement, and whether the statement holds."""
+    before, after = (run_script(statement, r) for r in (statement.last, statement.first))
     shown = " / ".join(before.splitlines())
     if statement.differs:
         return [f"{statement.script}: {shown} → {' / '.join(after.splitlines())}"], before != after
@@ -160,9 +165,15 @@ def by_script(statement: Statement) -> tuple[list[str], bool]:
     return [f"{statement.script}: {shown}" if alike else f"{shown} → {after}"], alike
 
 
-def printed(statement: Statement, release: str) -> str:
-    """Return what the script of a statement prints on a release, and how it ends if it fails."""
-    command = [str(interpreter(release)), "-s", "-W", "ignore", str(script_of(statement))]
+def run_script(statement: Statement, release: str) -> str:
+    """Return the output of a statement's script on a release, with its status if it fails."""
+    command = [
+        str(provide_interpreter(release)),
+        "-s",
+        "-W",
+        "ignore",
+        str(locate_script(statement)),
+    ]
     variables = make_worker_environment(os.environ, {}, keep_python_path=False)
     ended = subprocess.run(
         command, capture_output=True, text=True, check=False, env=variables, timeout=PATIENCE
@@ -172,12 +183,12 @@ def printed(statement: Statement, release: str) -> str:
 
 
 @cache
-def interpreter(release: str) -> Path:
-    """Return the interpreter of a release's environment, which is made if it is missing."""
-    preparation = prepared(f"{release}@cpu8")
+def provide_interpreter(release: str) -> Path:
+    """Return the interpreter of a release's environment, provisioned if it is missing."""
+    preparation = prepare(f"{release}@cpu8")
     (planned,) = preparation.cells
     lock = preparation.locks[planned.cell.id]
-    return provision(planned.cell, lock=lock, cache=setting().cache).python
+    return provision(planned.cell, lock=lock, cache=checkout_context().cache).python
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Statements that can be tried: of the README, of the history, and of `docs/coverage.md`.
+"""Reads the statements of the README, the history and `docs/coverage.md` that can be checked.
 
-Each is about two neighbouring releases. One about a case holds where the case changes between them;
-one with a script of `statements/` holds where the script prints the same on both, or differs where
-`statements.toml` says so.
+Each is about two neighbouring releases. A statement about a case holds if the case changes between
+them. A statement with a script of `statements/` holds if both outputs are equal, or differ where
+`statements.toml` declares it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ BEFORE = {after: before for before, after in pairwise(RELEASES)}
 CASES = {case.id: case for case in select_cases((), ROOT / "cases")}
 BUGS = "Reported bugs"
 UNRELEASED = "After 0.11.0"
-"""Heading of the page for the release that its changelog does not know yet."""
+"""Heading of the page for changes that the changelog of jax does not list yet."""
 STARTS = "from which the case starts"
-"""Words of a row about a new name: without it there is nothing to run."""
+"""Words of a row about a new name: before it exists, its case cannot run."""
 NUMBER = r"\d+\.\d+\.\d+(?:\.\d+)?"
 CASE = re.compile(r"\[`(\w+/\w+(?:\[[\w.]+\])?)`\]")
 SCRIPT = re.compile(r"\[`(\w+\.py)`\]\(\.\./benchmarks/statements/\1\)")
@@ -50,14 +50,14 @@ class Statement:
     """A sentence about what changes, or does not, from one release to the next.
 
     Attributes:
-        source: Where it is from.
-        text: The sentence.
-        last: The older release.
-        first: The newer one.
-        evidence: Changes of cases that show it, as goldens have them.
-        starts: Cases that the older release has nothing to run for.
+        source: Page with the statement.
+        text: Sentence to print.
+        last: Older release.
+        first: Newer release.
+        evidence: Changes in the goldens of cases that show it.
+        starts: Cases that cannot run on the older release.
         script: Name of the script that shows it, empty for none.
-        differs: Whether the script prints something else on the newer release.
+        differs: Whether the outputs of the script are expected to differ.
     """
 
     source: str
@@ -75,10 +75,10 @@ class Row:
     """A row of `docs/coverage.md`.
 
     Attributes:
-        heading: Its heading.
-        what: What changed.
-        why: What shows it, or why nothing does.
-        threads: Upstream threads, for a reported bug.
+        heading: Heading of its section.
+        what: Description of the change.
+        why: Cases or script that show it, or the reason why none does.
+        threads: Upstream threads of a reported bug.
     """
 
     heading: str
@@ -88,59 +88,59 @@ class Row:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Ids of the cases that it names; of a case that it names without parameters, all."""
+        """Ids of the cases in the row; for a parametrised case without parameters, all its ids."""
         named = CASE.findall(self.why)
-        return tuple(case for name in named for case in ids_of(name))
+        return tuple(case for name in named for case in expand_case(name))
 
     @property
     def scripts(self) -> tuple[str, ...]:
-        """Names of the scripts that it names."""
+        """Names of the scripts in the row."""
         return tuple(SCRIPT.findall(self.why))
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """Releases at which its cases may change: those that it names, or that of its heading."""
+        """Releases at which its cases may change: those in the row, or that of its heading."""
         if self.heading == BUGS:
             return tuple(RELEASES[1:])
         heading = "0.11.1" if self.heading == UNRELEASED else self.heading
         return tuple(re.findall(NUMBER, LINK.sub("", self.why))) or (heading,)
 
 
-def ids_of(name: str) -> tuple[str, ...]:
+def expand_case(name: str) -> tuple[str, ...]:
     """Return the ids of a case, with its parameters or without."""
     return (name,) if name in CASES else tuple(one for one in CASES if one.startswith(f"{name}["))
 
 
 @cache
-def changes_of(case: str) -> tuple[GoldenChange, ...]:
-    """Return what the goldens of a case say changed, on a CPU where they have one."""
+def load_changes(case: str) -> tuple[GoldenChange, ...]:
+    """Return the changes in the goldens of a case, on a CPU if it has such goldens."""
     return tuple(find_golden_changes([CASES[case]]))
 
 
 @cache
 def is_for_cpu(case: str) -> bool:
-    """Say whether the goldens of a case have a CPU."""
+    """Say whether a case has goldens for CPU."""
     document = GoldenStore(ROOT / "cases").load_document(CASES[case])
     return document is not None and choose_main_variant(document) == MAIN
 
 
 @cache
-def start_of(case: str) -> str:
-    """Return the first release of which goldens of a case are recorded, empty for none."""
+def find_first_release(case: str) -> str:
+    """Return the first release with goldens of a case, empty for none."""
     document = GoldenStore(ROOT / "cases").load_document(CASES[case])
     spans = document.variants[choose_main_variant(document)]["ending"] if document else ()
     return spans[0].first if spans else ""
 
 
-def changes_at(cases: Iterable[str], release: str) -> tuple[GoldenChange, ...]:
-    """Return what changes at a release, without what gates nothing where something gates."""
-    found = [one for case in cases for one in changes_of(case) if one.release == release]
+def find_changes(cases: Iterable[str], release: str) -> tuple[GoldenChange, ...]:
+    """Return the changes at a release; if one of them gates, only those that gate."""
+    found = [one for case in cases for one in load_changes(case) if one.release == release]
     gating = [one for one in found if one.shown_by in GATES]
     return tuple(gating or found)
 
 
-def coverage_rows() -> Iterator[Row]:
-    """Yield the rows of the page, from top to bottom."""
+def read_coverage_rows() -> Iterator[Row]:
+    """Yield the rows of `docs/coverage.md`, from top to bottom."""
     heading = ""
     for line in (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
@@ -151,26 +151,26 @@ def coverage_rows() -> Iterator[Row]:
             yield Row(heading=heading, what=what, why=why, threads=named)
 
 
-def of_readme() -> Iterator[Statement]:
-    """Yield a statement for each release that a row of the README about a case names."""
+def read_readme() -> Iterator[Statement]:
+    """Yield a statement for each release in a README row about a case."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name, said in re.findall(r"^\| `(\w+/[^`]+)` \| (.*) \|$", text, re.MULTILINE):
+    for name, summary in re.findall(r"^\| `(\w+/[^`]+)` \| (.*) \|$", text, re.MULTILINE):
         firsts: dict[str, None] = {}
-        for word, release, alone in BORDER.findall(said):
+        for word, release, alone in BORDER.findall(summary):
             after = RELEASES[RELEASES.index(release) + 1 :][:1]
             firsts |= dict.fromkeys(after if word == "up to" else [release])
             firsts |= dict.fromkeys(after if alone else [])
         for first in firsts:
-            shown = changes_at(ids_of(name), first)
+            shown = find_changes(expand_case(name), first)
             yield Statement(
-                source="README", text=said, last=BEFORE[first], first=first, evidence=shown
+                source="README", text=summary, last=BEFORE[first], first=first, evidence=shown
             )
 
 
-def of_history() -> Iterator[Statement]:
+def read_history() -> Iterator[Statement]:
     """Yield the declared changes of all families whose cases run on a CPU."""
-    for family, said in load_families(ROOT / "cases").items():
-        for change in said.change:
+    for family, history in load_families(ROOT / "cases").items():
+        for change in history.change:
             cases = [*filter(is_for_cpu, change.cases)]
             first = change.shown_at
             if cases:
@@ -179,15 +179,15 @@ def of_history() -> Iterator[Statement]:
                     text=change.summary,
                     last=BEFORE[first],
                     first=first,
-                    evidence=find_evidence(change, chain.from_iterable(map(changes_of, cases))),
+                    evidence=find_evidence(change, chain.from_iterable(map(load_changes, cases))),
                 )
 
 
-def of_coverage() -> Iterator[Statement]:
-    """Yield the rows of the page with a case that runs on a CPU, and those with a script."""
-    for row in coverage_rows():
+def read_coverage() -> Iterator[Statement]:
+    """Yield statements about rows with a case that runs on a CPU, and about scripts."""
+    for row in read_coverage_rows():
         if cases := [*filter(is_for_cpu, row.cases)]:
-            yield from of_row(row, cases)
+            yield from split_row(row, cases)
     for one in tomllib.loads((SCRIPTS / "statements.toml").read_text(encoding="utf-8"))[
         "statement"
     ]:
@@ -201,14 +201,14 @@ def of_coverage() -> Iterator[Statement]:
         )
 
 
-def of_row(row: Row, cases: list[str]) -> Iterator[Statement]:
-    """Yield a statement for each release at which a row is shown; one that is not, if none is."""
+def split_row(row: Row, cases: list[str]) -> Iterator[Statement]:
+    """Yield a statement for each release that shows the row, or one without evidence."""
     found = []
     for first in row.releases:
-        shown = changes_at(cases, first)
-        if row.heading == BUGS:  # a case of a bug may change its message at other times
+        shown = find_changes(cases, first)
+        if row.heading == BUGS:  # its message may change at other releases, too
             shown = tuple(one for one in shown if one.shown_by in {"outcome", "value"})
-        starts = [case for case in cases if STARTS in row.why and start_of(case) == first]
+        starts = [case for case in cases if STARTS in row.why and find_first_release(case) == first]
         if shown or starts:
             found.append((first, shown, tuple(starts)))
     for first, shown, starts_there in found or [(row.releases[0], (), ())]:
@@ -222,6 +222,6 @@ def of_row(row: Row, cases: list[str]) -> Iterator[Statement]:
         )
 
 
-def script_of(statement: Statement) -> Path:
+def locate_script(statement: Statement) -> Path:
     """Return the script of a statement."""
     return SCRIPTS / statement.script

@@ -1,10 +1,10 @@
-"""Bisection of historical behaviour changes: is the answer right, how many probes, how long.
+"""Bisection of historical behaviour changes: correctness, number of probes and seconds.
 
     python benchmarks/bisection.py [SCRIPT ...]
 
 Each script of `behaviour_changes/` is searched for the release that changed it, from its good to
-its bad end, and the answer compared with the sourced one; where there are several changes, all of
-them must be named by a search that takes another message for another ending, as the answers do.
+its bad end, and the result is compared with the documented release. If there are several changes, a
+search with `--when message`, which separates errors by their message, must name all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import tomllib
 
 FOLDER = Path(__file__).parent / "behaviour_changes"
 WHEN = {"output": "output"}
-"""What `--when` says of a change; any other shows as a failure."""
+"""Value of `--when` for a kind of change; all other kinds show as a failure."""
 
 
 def main() -> None:
@@ -32,10 +32,10 @@ def main() -> None:
     right, seconds, probes = 0, [], []
     chosen = [a for a in answers if not wanted or Path(a["script"]).stem in wanted]
     for answer in chosen:
-        found, took = searched(answer, WHEN.get(answer["when"], "exit"))
-        named = said(found)
+        found, took = run_bisect(answer, WHEN.get(answer["when"], "exit"))
+        named = read_first_bad(found)
         if named == answer["first"] and answer.get("changes"):
-            found, took = searched(answer, WHEN.get(answer["when"], "message"))
+            found, took = run_bisect(answer, WHEN.get(answer["when"], "message"))
             missing = set(answer["changes"]) - {change["after"] for change in found["changes"]}
             named = f"{answer['first']}, and not {', '.join(missing)}" if missing else named
         right += named == answer["first"]
@@ -51,8 +51,8 @@ def main() -> None:
     print(f"{right} of {len(chosen)} right; {times}; {counts}")
 
 
-def searched(answer: dict[str, Any], when: str) -> tuple[dict[str, Any], float]:
-    """Search for a change anew; return what was found, and the seconds it took."""
+def run_bisect(answer: dict[str, Any], when: str) -> tuple[dict[str, Any], float]:
+    """Bisect a change without the log; return the JSON and the seconds it took."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "answer.json"
         start = perf_counter()
@@ -71,8 +71,8 @@ def searched(answer: dict[str, Any], when: str) -> tuple[dict[str, Any], float]:
         return found, took
 
 
-def said(found: dict[str, Any]) -> str:
-    """Return the release that a search named as the first that is not as it was."""
+def read_first_bad(found: dict[str, Any]) -> str:
+    """Return the first release of the changed behaviour, or the error."""
     if "error" in found:
         return f"error: {found['error']}"
     return str(found["changes"][0]["after"])

@@ -1,10 +1,10 @@
-"""Which package it is: environments tried, in simulated worlds and in real ones.
+"""Searches for the package to blame: environments tried, in simulated and in real worlds.
 
     python benchmarks/blame.py [--real]
 
-The simulated worlds have some packages, of which one, or two together, or one of two, make a
-change; in some a share of the mixtures says nothing. With `--real`, scripts whose answer is sourced
-are searched by the whole command, first as it comes, then anew with the environments there.
+In the simulated worlds one package, two together, or either of two make the change; in some a share
+of the mixtures is unresolved. With `--real`, scripts with a documented answer are searched by the
+whole command twice: the second time its environments are provisioned.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ REAL = (
     ("flax_list_of_layers.py", "0.7.2", "0.8.1", {"flax"}),
     ("pmap_sharding.py", "0.7.2", "0.8.0", {"jax", "jaxlib"}),
 )
-"""Script, both ends, and the packages that are to blame, as `answers.toml` says."""
+"""Script, both ends, and the packages to blame, as in `answers.toml`."""
 COUNTS = (8, 16, 30)
 WORLDS = 300
 ENDS = 2
+"""Environments of the two ends, which every search tries."""
 
 
 def main() -> None:
     """Search and print."""
     for count in COUNTS:
         for silent in (0.0, 0.1, 0.3):
-            simulated(count, silent)
+            simulate(count, silent)
     for row in REAL if "--real" in sys.argv[1:] else ():
-        real(*row)
+        measure_command(*row)
 
 
-def simulated(count: int, silent: float) -> None:
-    """Search worlds of some packages, where some share of the mixtures says nothing."""
+def simulate(count: int, silent: float) -> None:
+    """Search worlds with a number of packages, in which a share of the mixtures is unresolved."""
     names = [f"p{number}" for number in range(count)]
     chance = random.Random(count)  # noqa: S311 - no secret
     pairs = list(combinations(names, 2))
@@ -60,26 +61,26 @@ def simulated(count: int, silent: float) -> None:
     }
     for kind, worlds in kinds.items():
         chosen = worlds if len(worlds) < WORLDS else chance.sample(worlds, WORLDS)
-        results = [tried(names, enough, silent, chance) for enough in chosen]
-        asked = [number for number, _ in results]
+        results = [search_world(names, enough, silent, chance) for enough in chosen]
+        counts = [number for number, _ in results]
         right = sum(exact for _, exact in results)
         print(
             f"{count:3} packages, {kind:12}, {silent:4.0%} say nothing: "
-            f"{mean(asked):5.1f} environments, at most {max(asked):3}; "
+            f"{mean(counts):5.1f} environments, at most {max(counts):3}; "
             f"exact {right} of {len(results)}"
         )
 
 
-def tried(
+def search_world(
     names: list[str], enough: list[set[str]], silent: float, chance: random.Random
 ) -> tuple[int, bool]:
-    """Search one world; return the environments, and whether the answer is the very packages."""
+    """Search one world; return the number of environments, and whether the answer is exact."""
     units = make_units(names, {})
-    asked = 0
+    trials = 0
 
     def test(chosen: tuple[Unit, ...]) -> SetResult:
-        nonlocal asked
-        asked += 1
+        nonlocal trials
+        trials += 1
         if chance.random() < silent:
             return SetResult.UNRESOLVED
         moved = {name for unit in chosen for name in unit}
@@ -88,12 +89,12 @@ def tried(
 
     known = {frozenset(units.order): SetResult.ENOUGH}
     found, _ = minimize_all(SetTest(units, test, known))
-    said = [{name for unit in guilty.culprits for name in unit} for guilty in found]
-    return asked + ENDS, sorted(map(sorted, said)) == sorted(map(sorted, enough))
+    blamed = [{name for unit in guilty.culprits for name in unit} for guilty in found]
+    return trials + ENDS, sorted(map(sorted, blamed)) == sorted(map(sorted, enough))
 
 
-def real(script: str, before: str, after: str, culprits: set[str]) -> None:
-    """Search by the whole command, twice."""
+def measure_command(script: str, before: str, after: str, culprits: set[str]) -> None:
+    """Run the whole command twice; the second time its environments are provisioned."""
     for how in ("as it comes", "warm"):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "found.json"

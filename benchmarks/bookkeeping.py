@@ -1,7 +1,7 @@
-"""What everything but running costs: discovery, the cache, memory. No jax is started.
+"""Costs of everything except running jobs: discovery, the cache, memory. No jax is started.
 
 `python benchmarks/bookkeeping.py`. Targets: 1,000 cases listed in 0.5 s; 5,000 cached jobs judged
-and recorded in 10 s; what has not changed in a fraction of that; 20,000 results within 300 MB.
+and recorded in 10 s; an unchanged run in a fraction of that; 20,000 results within 300 MB.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import ROOT, line, seconds
+from common import ROOT, format_line, time_call
 
 REPEATS = 5
 SAMPLES = ROOT / "tests" / "ir" / "samples" / "cpu" / "0.12.0.1" / "while_collectives"
-"""Texts of every record: their fingerprints and facts are what records hold beside values."""
+"""IRs of every record: records hold their fingerprints and facts in addition to values."""
 CASE = '''
 @program(source="jax-ml/jax#{number}", devices=4, params={{"a": {{"n": 1}}, "b": {{"n": 2}}}})
 def case_{number}(env, n):
@@ -37,8 +37,8 @@ def write_cases(folder: Path, count: int) -> None:
         path.write_text(head + "".join(CASE.format(number=n) for n in range(50)), encoding="utf-8")
 
 
-def conformance(*arguments: str | Path, cwd: Path, cache: Path) -> str:
-    """Run the command line in a process of its own and return its output and peak memory."""
+def measure_conformance(*arguments: str | Path, cwd: Path, cache: Path) -> str:
+    """Run the command line in a separate process; return its stderr, with the peak memory last."""
     code = (
         "import resource, sys; from conformance.cli import main; code = main(sys.argv[1:]);"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
@@ -106,12 +106,14 @@ def main() -> None:
         cases, cache = folder / "cases", folder / "cache"
         write_cases(cases, 1000)
         listed = [
-            seconds(lambda: conformance("list", cases, "--json", cwd=folder, cache=cache))
+            time_call(lambda: measure_conformance("list", cases, "--json", cwd=folder, cache=cache))
             for _ in range(REPEATS)
         ]
-        print(line("list 1,000 cases, whole process", listed))
-        bare = [seconds(lambda: conformance("list", "--help", cwd=folder, cache=cache))] * 3
-        print(line("  of which start-up", bare))
+        print(format_line("list 1,000 cases, whole process", listed))
+        bare = [
+            time_call(lambda: measure_conformance("list", "--help", cwd=folder, cache=cache))
+        ] * 3
+        print(format_line("  of which start-up", bare))
         for cells, repeats in ((">=0.6,<0.7.2", 3), (">=0.4.30,<0.8.2", 1)):
             made = fill_cache(cases, folder, cache, cells)
             result = folder / "out.json"
@@ -121,15 +123,15 @@ def main() -> None:
                 shutil.rmtree(cache / "settled", ignore_errors=True)
                 for runs in took.values():
                     start = time.perf_counter()
-                    said = conformance(
+                    stderr = measure_conformance(
                         "run", cases, "--cell", cells, "--json", result, cwd=folder, cache=cache
                     )
                     runs.append(time.perf_counter() - start)
-                    peaks.append(int(said.split()[-1]) / 1024)
+                    peaks.append(int(stderr.split()[-1]) / 1024)
             judged = len(json.loads(result.read_text(encoding="utf-8"))["results"])
             for kind, runs in took.items():
-                print(line(f"run of {judged} cached jobs ({made} in cache), {kind}", runs))
-            print(line("  peak memory of the orchestrator", peaks, "MB"))
+                print(format_line(f"run of {judged} cached jobs ({made} in cache), {kind}", runs))
+            print(format_line("  peak memory of the orchestrator", peaks, "MB"))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Commits that the history cites: is each first in the release that its line names.
+"""Checks that each commit cited by the history is first in the release of its line.
 
     python benchmarks/cited_commits.py CLONE [--write]
 
 CLONE is a clone of jax with its tags. Each line of a `changes.toml` that cites a commit is compared
-with the first release tag that contains the commit; lines that do not fit are printed. A release
+with the first release tag that contains the commit; lines that disagree are printed. A release
 that is newer than the tags of the clone is looked up in its wheel: it has most of the lines that a
 commit adds and that the release before lacks. `--write` keeps the releases in `cited_commits.toml`,
-which a test holds against the history, without a clone.
+which a test compares with the history, without a clone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common import ROOT, prepared, setting
+from common import ROOT, checkout_context, prepare
 
 from conformance.cells.provision import provision
 from conformance.cells.releases import load_releases
@@ -35,7 +35,7 @@ COMMIT = re.compile(r"jax-ml/jax@([0-9a-f]+)")
 TAG = "jax-v"
 RELEASES = [*load_releases(ROOT / "matrix").versions]
 DIGITS = 12
-"""Of a commit that is cited."""
+"""Length of a commit id in the history."""
 SHORTEST = 20
 """Characters of a line that is looked for in a wheel; shorter ones are in many files."""
 
@@ -45,9 +45,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("clone", type=Path)
     parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
-    clone = Clone(given.clone)
-    cited = [*citations()]
+    options = parser.parse_args()
+    clone = Clone(options.clone)
+    cited = [*read_citations()]
     wrong = 0
     for family, change, commit in cited:
         first = clone.first_release(commit)
@@ -57,18 +57,18 @@ def main() -> None:
             print(f"{'':8} {change.summary}")
             print(f"{'':8} {clone.subject(commit)}")
     commits = sorted({commit for _, _, commit in cited})
-    newer = sum(not clone.tagged(commit) for commit in commits)
+    newer = sum(not clone.find_tagged_release(commit) for commit in commits)
     print(f"{len(cited)} lines cite {len(commits)} commits, {newer} of them newer than the tags")
     print(f"{wrong} lines name another release")
-    if given.write:
+    if options.write:
         lines = [f'{commit} = "{clone.first_release(commit)}"' for commit in commits]
         FILE.write_text("# Written by cited_commits.py --write.\n\n" + "\n".join(lines) + "\n")
 
 
-def citations() -> Iterator[tuple[str, BehaviourChange, str]]:
-    """Yield each line of the history that cites a commit of jax: its family, itself, the commit."""
-    for family, said in load_families(ROOT / "cases").items():
-        for change in said.change:
+def read_citations() -> Iterator[tuple[str, BehaviourChange, str]]:
+    """Yield the family, the change and the commit of each line that cites a commit of jax."""
+    for family, history in load_families(ROOT / "cases").items():
+        for change in history.change:
             if found := COMMIT.fullmatch(change.source):
                 yield family, change, found[1]
 
@@ -85,15 +85,15 @@ class Clone:
 
     def first_release(self, commit: str) -> str:
         """Return the first release that contains a commit, empty for none."""
-        return self.tagged(commit) or self._in_a_wheel(commit)
+        return self.find_tagged_release(commit) or self._find_in_wheels(commit)
 
-    def tagged(self, commit: str) -> str:
+    def find_tagged_release(self, commit: str) -> str:
         """Return the first release whose tag contains a commit, empty for none."""
-        return self._tagged.get(commit[:DIGITS], "")
+        return self._first_releases.get(commit[:DIGITS], "")
 
     @cached_property
-    def _tagged(self) -> dict[str, str]:
-        """The first release of each commit: `git tag --contains`, for all commits at once."""
+    def _first_releases(self) -> dict[str, str]:
+        """The first release of each commit: `git tag --contains` for all commits at once."""
         first: dict[str, str] = {}
         for release in self._releases:
             for commit in self._git("rev-list", f"{TAG}{release}").split():
@@ -111,17 +111,17 @@ class Clone:
         return self._git("log", "-1", "--format=%cs %s", commit).strip()
 
     @cache  # noqa: B019 - there is one clone
-    def _in_a_wheel(self, commit: str) -> str:
-        """Return the newer release that has most lines of a commit that the one before lacks."""
-        added = self._added(commit)
+    def _find_in_wheels(self, commit: str) -> str:
+        """Return the newer release that adds most of the commit's lines, empty for none."""
+        added = self._read_added_lines(commit)
         for before, release in pairwise(RELEASES[RELEASES.index(self._releases[-1]) :]):
-            new = [(file, lines - module(before, file)) for file, lines in added.items()]
-            arrived = sum(len(lines & module(release, file)) for file, lines in new)
+            new = [(file, lines - read_module(before, file)) for file, lines in added.items()]
+            arrived = sum(len(lines & read_module(release, file)) for file, lines in new)
             if 2 * arrived > sum(len(lines) for _, lines in new):
                 return release
         return ""
 
-    def _added(self, commit: str) -> dict[str, set[str]]:
+    def _read_added_lines(self, commit: str) -> dict[str, set[str]]:
         """Return the lines that a commit adds to each module of jax."""
         added: dict[str, set[str]] = {}
         file = ""
@@ -138,20 +138,20 @@ class Clone:
 
 
 @cache
-def module(release: str, file: str) -> frozenset[str]:
-    """Return the lines of a module of a release, none for one that it does not have."""
-    path = packages(release) / file
+def read_module(release: str, file: str) -> frozenset[str]:
+    """Return the lines of a module of a release, none if the release lacks the module."""
+    path = provide_packages(release) / file
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return frozenset(line.strip() for line in text.splitlines())
 
 
 @cache
-def packages(release: str) -> Path:
-    """Return the folder of packages of a release's environment, made if it is missing."""
-    preparation = prepared(f"{release}@cpu8")
+def provide_packages(release: str) -> Path:
+    """Return the site-packages folder of a release's environment, provisioned if missing."""
+    preparation = prepare(f"{release}@cpu8")
     (planned,) = preparation.cells
     lock = preparation.locks[planned.cell.id]
-    python = provision(planned.cell, lock=lock, cache=setting().cache).python
+    python = provision(planned.cell, lock=lock, cache=checkout_context().cache).python
     (folder,) = python.parent.parent.glob("lib/python*/site-packages")
     return folder
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: real cells of the project's own matrix, and medians."""
+"""Helpers of the benchmarks: real cells of the matrix of this checkout, times and medians."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ ROOT = Path(__file__).resolve().parent.parent
 THROUGHPUT = Path(__file__).resolve().parent / "cases_throughput"
 
 
-def setting() -> ProjectContext:
+def checkout_context() -> ProjectContext:
     """Return the context of this checkout."""
     return ProjectContext(ROOT)
 
 
-def prepared(*selectors: str) -> Preparation:
+def prepare(*selectors: str) -> Preparation:
     """Return the cells that selectors name, with their locks."""
-    here = setting()
-    cells, _ = here.select_cells(None, selectors)
-    return Session(context=here).prepare(cells)
+    context = checkout_context()
+    cells, _ = context.select_cells(None, selectors)
+    return Session(context=context).prepare(cells)
 
 
-def provider(preparation: Preparation, *, spawn: bool = False) -> Provider:
-    """Return what opens the cells' workers."""
-    return Provider(preparation.locks, setting().cache, spawn=spawn)
+def make_provider(preparation: Preparation, *, spawn: bool = False) -> Provider:
+    """Return the provider that opens workers of the prepared cells."""
+    return Provider(preparation.locks, checkout_context().cache, spawn=spawn)
 
 
-def throughput_jobs(planned: PlannedCell) -> list[Job]:
+def make_throughput_jobs(planned: PlannedCell) -> list[Job]:
     """Return the timed jobs in a cell."""
     cases = discover(find_case_files(THROUGHPUT))
     return [Job(case=case, planned=planned) for case in cases]
 
 
-def seconds(work: Callable[[], object]) -> float:
+def time_call(work: Callable[[], object]) -> float:
     """Return the wall-clock seconds of one call."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def line(what: str, values: list[float], unit: str = "s") -> str:
+def format_line(what: str, values: list[float], unit: str = "s") -> str:
     """Return a line with the median and the range of some values."""
     median = statistics.median(values)
     return f"{what:44s} {median:9.3f} {unit}   ({min(values):.3f} .. {max(values):.3f})"

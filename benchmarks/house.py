@@ -1,4 +1,4 @@
-"""The size, the shape and the language of the package, and how soon its commands answer.
+"""Measures size, shape and language of the package, and the start-up time of its commands.
 
     python benchmarks/house.py [--json FILE] [--seconds]
 
@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from house_language import case_files, language
+from house_language import measure_case_files, measure_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "conformance"
 SHORT = 4
-"""Lines of the body of a short function."""
+"""Body lines of a short function: used once, it could be inlined."""
 REPEATS = 10
 COMPOSED = ("LocalExecutor", "ResultCache", "Judge")
-"""What one place should build."""
+"""Types that only one module should build."""
 SEARCH = "conformance.cli.bisect"
 NO_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
@@ -46,36 +46,38 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--seconds", action="store_true", help="also time commands")
-    given = parser.parse_args()
-    trees = {file: ast.parse(file.read_bytes()) for file in modules()}
-    figures = {**sizes(trees), **compositions(trees), **imported()}
-    figures |= language(trees, int(figures["code lines"])) | case_files(PACKAGE.parent / "cases")
-    if given.seconds:
-        figures |= start_up()
+    options = parser.parse_args()
+    trees = {file: ast.parse(file.read_bytes()) for file in list_modules()}
+    figures = {**measure_sizes(trees), **count_compositions(trees), **count_imports()}
+    figures |= measure_language(trees, int(figures["code lines"])) | measure_case_files(
+        PACKAGE.parent / "cases"
+    )
+    if options.seconds:
+        figures |= time_start_up()
     for name, value in figures.items():
         print(f"{name:64} {value:>10,}")
-    if given.json is not None:
-        given.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     return 0
 
 
-def modules() -> list[Path]:
+def list_modules() -> list[Path]:
     """Return the modules of the package, without the data of an installation."""
     found = PACKAGE.rglob("*.py")
     return sorted(file for file in found if "data" not in file.relative_to(PACKAGE).parts[:1])
 
 
-def sizes(trees: dict[Path, ast.Module]) -> dict[str, float]:
-    """Return how much there is, and how long the longest module and function are."""
-    functions = [*functions_in(trees)]
+def measure_sizes(trees: dict[Path, ast.Module]) -> dict[str, float]:
+    """Return the numbers of lines, modules and functions, and the longest ones."""
+    functions = [*count_uses(trees)]
     once = [node for node, uses in functions if uses == 1]
     return {
-        "code lines": sum(len(code_lines(file, tree)) for file, tree in trees.items()),
+        "code lines": sum(len(find_code_lines(file, tree)) for file, tree in trees.items()),
         "modules": len(trees),
         "functions": len(functions),
         "functions used once": len(once),
         f"functions used once and at most {SHORT} lines long": sum(
-            lines_of(one) <= SHORT for one in once
+            count_body_lines(one) <= SHORT for one in once
         ),
         "longest function, lines": max(
             (node.end_lineno or 0) - node.lineno + 1 for node, _ in functions
@@ -84,13 +86,13 @@ def sizes(trees: dict[Path, ast.Module]) -> dict[str, float]:
         "longest module of cli, lines": max(
             len(file.read_text().splitlines()) for file in trees if file.parent.name == "cli"
         ),
-        "public class names with several meanings": len(shared_names(trees)),
+        "public class names with several meanings": len(find_shared_names(trees)),
     }
 
 
-def functions_in(trees: dict[Path, ast.Module]) -> Iterator[tuple[ast.FunctionDef, int]]:
-    """Yield every function with how often its name is read; a private one's, in its module."""
-    within = {file: Counter(names_read(tree)) for file, tree in trees.items()}
+def count_uses(trees: dict[Path, ast.Module]) -> Iterator[tuple[ast.FunctionDef, int]]:
+    """Yield every function with the number of reads of its name: in its module if it is private."""
+    within = {file: Counter(read_names(tree)) for file, tree in trees.items()}
     everywhere: Counter[str] = Counter()
     for counts in within.values():
         everywhere.update(counts)
@@ -101,7 +103,7 @@ def functions_in(trees: dict[Path, ast.Module]) -> Iterator[tuple[ast.FunctionDe
                 yield node, uses[node.name]
 
 
-def code_lines(file: Path, tree: ast.Module) -> set[int]:
+def find_code_lines(file: Path, tree: ast.Module) -> set[int]:
     """Return the numbers of the lines with code."""
     found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(file.read_text()).readline):
@@ -116,8 +118,8 @@ def code_lines(file: Path, tree: ast.Module) -> set[int]:
     return found
 
 
-def names_read(tree: ast.AST) -> Iterator[str]:
-    """Yield every name and attribute that is read; an import is no reading."""
+def read_names(tree: ast.AST) -> Iterator[str]:
+    """Yield every name and attribute that is read; importing a name does not read it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             yield node.attr
@@ -125,13 +127,13 @@ def names_read(tree: ast.AST) -> Iterator[str]:
             yield node.id
 
 
-def lines_of(node: ast.FunctionDef) -> int:
-    """Return the lines of a function's body, without its docstring."""
+def count_body_lines(node: ast.FunctionDef) -> int:
+    """Return the number of lines of a function's body, without its docstring."""
     body = node.body[1:] if ast.get_docstring(node) else node.body
     return (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def shared_names(trees: dict[Path, ast.Module]) -> list[str]:
+def find_shared_names(trees: dict[Path, ast.Module]) -> list[str]:
     """Return the names of public classes that several modules define."""
     names = Counter(
         node.name
@@ -142,8 +144,8 @@ def shared_names(trees: dict[Path, ast.Module]) -> list[str]:
     return sorted(name for name, count in names.items() if count > 1)
 
 
-def compositions(trees: dict[Path, ast.Module]) -> dict[str, float]:
-    """Return in how many modules each part of a command is built."""
+def count_compositions(trees: dict[Path, ast.Module]) -> dict[str, float]:
+    """Return the number of modules that build each part of a command."""
     calls: Counter[str] = Counter()
     for tree in trees.values():
         built = {
@@ -155,11 +157,11 @@ def compositions(trees: dict[Path, ast.Module]) -> dict[str, float]:
     return {f"modules that build a {name}": calls[name] for name in COMPOSED}
 
 
-def imported() -> dict[str, float]:
-    """Return how many of our modules a command loads before it does anything."""
+def count_imports() -> dict[str, float]:
+    """Return the number of modules of this package that a command imports."""
     return {
         f"modules that `{name}` imports": int(
-            python(
+            run_python(
                 f"import sys, {module}; "
                 "print(sum(name.startswith('conformance') for name in sys.modules))"
             )
@@ -168,24 +170,24 @@ def imported() -> dict[str, float]:
     }
 
 
-def start_up() -> dict[str, float]:
-    """Return the seconds of commands that do nothing but answer."""
+def time_start_up() -> dict[str, float]:
+    """Return the seconds of commands that only print."""
     found = {}
     for command in ("--help", "list", "run --help"):
         code = f"from conformance.cli import main; main({command.split()!r})"
         taken = []
         for _ in range(REPEATS):
             start = time.perf_counter()
-            python(code)
+            run_python(code)
             taken.append(time.perf_counter() - start)
         found[f"seconds of `conformance {command}`"] = round(min(taken), 3)
     return found
 
 
-def python(code: str) -> str:
-    """Return what a fresh interpreter prints."""
+def run_python(code: str) -> str:
+    """Return the output of a fresh interpreter."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    # As users have it: where it is set, every process compiles every module.
+    # Users do not set it; with it, every process would compile every module again.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", code],

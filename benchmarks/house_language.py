@@ -1,4 +1,4 @@
-"""How names, docstrings and comments of the package read, in figures."""
+"""Measures the language of the package: its names, docstrings and comments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ unify unlink unpack unquote update use validate verify visit wait walk warn watc
 write yield
 """
 VERBS = frozenset(_VERBS.split())
-"""First words of a function's name that tell what it does."""
+"""First words of a function name that describe an action."""
 PREDICATES = ("is", "has", "may", "can", "needs", "should", "was", "are", "differs", "covers")
 PRONOUNS = re.compile(
     r"^\s+\w+: (?:It|They|That|Them|One|This|What it|The same)\b[^.]{0,12}\.", re.MULTILINE
@@ -58,8 +58,8 @@ SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)")
 FORMATTING = re.compile(r"#\s*(?:noqa|type:|fmt:|pragma)")
 
 
-def language(trees: dict[Path, ast.Module], code: int) -> dict[str, float]:
-    """Return how names, docstrings and comments of modules read.
+def measure_language(trees: dict[Path, ast.Module], code: int) -> dict[str, float]:
+    """Return figures about names, docstrings and comments of modules.
 
     A function is named by a bare participle if its name is one word, such as `told`. Properties
     and dunder methods do not count among the functions that should begin with a verb.
@@ -90,8 +90,8 @@ def language(trees: dict[Path, ast.Module], code: int) -> dict[str, float]:
     }
 
 
-def case_files(folder: Path) -> dict[str, float]:
-    """Return how much of the case files is metadata.
+def measure_case_files(folder: Path) -> dict[str, float]:
+    """Return figures about the metadata in case files.
 
     Args:
         folder: Folder of the families.

@@ -1,8 +1,8 @@
-"""How many IRs differ between neighbouring releases: as text, in structure, in the work they do.
+"""Counts the IRs that differ between neighbouring releases: as text, exactly, and canonically.
 
 `python benchmarks/ir_releases.py [RUN]` reads a run of the matrix `releases` (the newest run if
-none is named), and runs nothing. Patch releases are told from the others: between two of them a
-difference should be a rare and a real one.
+none is named), and runs nothing. Patch releases are counted separately: between two of them a
+difference should be rare and real.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LEVELS = ("text", "structure", "neutral")
 
 
-def forms(blobs: BlobStore, blob: str, ir: str) -> tuple[str, str, str]:
-    """Return what a text is at each level, as something to compare."""
+def compute_forms(blobs: BlobStore, blob: str, ir: str) -> tuple[str, str, str]:
+    """Return the hashes of a text at each level: as text, in exact and in canonical form."""
     text = blobs.get(blob).decode("utf-8", "surrogatepass")
     try:
         found = analyse(text, ir)
@@ -41,7 +41,7 @@ def main() -> None:
     directory = (
         RunDirectory(Path(sys.argv[1])) if len(sys.argv) > 1 else find_latest_run(Path.cwd())
     )
-    seen: dict[str, dict[tuple[str, str], tuple[str, str, str]]] = defaultdict(dict)
+    forms: dict[str, dict[tuple[str, str], tuple[str, str, str]]] = defaultdict(dict)
     known: dict[tuple[str, str], tuple[str, str, str]] = {}
     for record in directory.read_records():
         release = record.cell.removeprefix("jax").partition("-")[0]
@@ -50,18 +50,18 @@ def main() -> None:
             if blob is not None:
                 key = (blob, ir)
                 if key not in known:
-                    known[key] = forms(directory.blobs, blob, ir)
-                seen[release][record.case, ir] = known[key]
-    order = sorted(seen, key=Version)
+                    known[key] = compute_forms(directory.blobs, blob, ir)
+                forms[release][record.case, ir] = known[key]
+    order = sorted(forms, key=Version)
     sums: dict[str, Counter[str]] = {"patch": Counter(), "other": Counter()}
     print(f"{'':20}{'':7}" + "".join(f"{ir:>27}" for ir in IRS))
     for one, other in pairwise(order):
         kind = "patch" if Version(one).release[:2] == Version(other).release[:2] else "other"
         cells = []
         for ir in IRS:
-            both = [c for c in seen[one] if c[1] == ir and c in seen[other]]
+            both = [c for c in forms[one] if c[1] == ir and c in forms[other]]
             counts = [
-                sum(seen[one][c][level] != seen[other][c][level] for c in both)
+                sum(forms[one][c][level] != forms[other][c][level] for c in both)
                 for level in range(len(LEVELS))
             ]
             sums[kind].update({f"{ir} pairs": len(both)})

@@ -1,7 +1,7 @@
-"""How long `conformance.ir` takes for small and large modules, and how much memory.
+"""Seconds and memory of `conformance.ir` for small and large modules.
 
-`python benchmarks/ir_speed.py [--big DIR]`. Each pair is measured in a process of its own: parsing
-both, bringing both to the form `exact`, to the form `canonical`, and the whole difference.
+`python benchmarks/ir_speed.py [--big DIR]`. Each pair is measured in a separate process: parsing
+both, computing both exact and both canonical forms, and the whole difference.
 Targets: a pair of 10,000 instructions in 1.5 s, one of 60,000 in 8 s and 300 MB; small: 30 ms.
 
 Without `--big` the large modules are many copies of a sample, consistently renamed, and the second
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 SAMPLES = ROOT / "tests" / "ir" / "samples"
 SMALL = SAMPLES / "cpu" / "0.10.2" / "while_collectives.hlo"
 SEED = SAMPLES / "cpu" / "0.12.0.1" / "loops.hlo"
-"""What the large modules are copies of."""
+"""Sample of which the large modules are copies."""
 REPEATS = 3
 
 
-def copies(text: str, instructions: int) -> str:
-    """Return a module that calls copies of another one until it is of a size."""
+def make_copies(text: str, instructions: int) -> str:
+    """Return a module that calls renamed copies of another up to a size in instructions."""
     module = lines_of(text)
     size = sum(1 for _ in module.lines())
     entry = module.entry
@@ -57,7 +57,7 @@ def copies(text: str, instructions: int) -> str:
         copy = lines_of(text)
         renamed = {block.name: f"{block.name}.copy{number}" for block in copy.blocks}
         for block in copy.blocks:
-            rename(block, f".copy{number}", renamed)
+            rename_block(block, f".copy{number}", renamed)
         blocks += copy.blocks
         call = entry.root.copy(name=f"call.{number}", op="call", attributes=[])
         call.operands = [f"%{p.name}" for p in parameters]
@@ -75,8 +75,8 @@ def copies(text: str, instructions: int) -> str:
     return str(module)
 
 
-def rename(block: Block, end: str, computations: dict[str, str]) -> None:
-    """Make a computation of a copy one of its own."""
+def rename_block(block: Block, end: str, computations: dict[str, str]) -> None:
+    """Rename a computation of a copy, so that names stay unique."""
     block.entry = False
     block.name = computations[block.name]
     names = [p.name for p in block.parameters()]
@@ -90,7 +90,7 @@ def rename(block: Block, end: str, computations: dict[str, str]) -> None:
         block.rest = block.rest.replace(f"{name}: ", f"{name}{end}: ", 1)
 
 
-def changed(text: str) -> str:
+def change_module(text: str) -> str:
     """Return a module with noise and one change of meaning."""
     rng = Random(1)  # noqa: S311 - reproducible
     for name in ("instructions_renamed", "metadata_changed"):
@@ -100,11 +100,11 @@ def changed(text: str) -> str:
     return pair[1]
 
 
-def measured(first: Path, second: Path) -> dict[str, float]:
-    """Return the seconds of each step for a pair, and what it took at most."""
+def measure_pair(first: Path, second: Path) -> dict[str, float]:
+    """Return the seconds of each step for a pair, and the peak memory."""
     a, b = first.read_text(encoding="utf-8"), second.read_text(encoding="utf-8")
     found: dict[str, float] = {}
-    found["parse"] = best(lambda: (parse_ir(a, "hlo"), parse_ir(b, "hlo")))
+    found["parse"] = time_best(lambda: (parse_ir(a, "hlo"), parse_ir(b, "hlo")))
     modules = parse_ir(a, "hlo"), parse_ir(b, "hlo")
     found["instructions"] = sum(len(c.instructions) for c in modules[0].computations.values())
     start = time.perf_counter()
@@ -116,13 +116,13 @@ def measured(first: Path, second: Path) -> dict[str, float]:
         to_canonical(module)
     found["neutral"] = time.perf_counter() - start
     del modules
-    found["diff"] = best(lambda: diff(a, b, kind="hlo"))
+    found["diff"] = time_best(lambda: diff(a, b, kind="hlo"))
     found["entries"] = len(diff(a, b, kind="hlo").changes)
     found["MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return found
 
 
-def best(work: Callable[[], object]) -> float:
+def time_best(work: Callable[[], object]) -> float:
     """Return the shortest of a few runs, in seconds."""
     times = []
     for _ in range(REPEATS):
@@ -132,8 +132,8 @@ def best(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def report(what: str, first: Path, second: Path) -> None:
-    """Measure a pair in a process of its own and print what it took."""
+def print_pair(what: str, first: Path, second: Path) -> None:
+    """Measure a pair in a separate process, and print the figures."""
     command = [sys.executable, __file__, "--pair", str(first), str(second)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -152,9 +152,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time the IR layer.")
     parser.add_argument("--big", type=Path, help="modules of two releases, made by generate.py")
     parser.add_argument("--pair", type=Path, nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.pair is not None:
-        print(json.dumps(measured(*given.pair)))
+    options = parser.parse_args()
+    if options.pair is not None:
+        print(json.dumps(measure_pair(*options.pair)))
         return
     with tempfile.TemporaryDirectory() as folder:
         for what, size in (
@@ -162,16 +162,16 @@ def main() -> None:
             ("copies, 10,000", 10_000),
             ("copies, 60,000", 60_000),
         ):
-            text = copies(SEED.read_text(), size) if size else SMALL.read_text()
+            text = make_copies(SEED.read_text(), size) if size else SMALL.read_text()
             first, second = Path(folder, f"a{size}"), Path(folder, f"b{size}")
             first.write_text(text, encoding="utf-8")
-            second.write_text(changed(text), encoding="utf-8")
-            report(what, first, second)
-    releases = sorted(given.big.iterdir(), key=lambda r: Version(r.name)) if given.big else []
+            second.write_text(change_module(text), encoding="utf-8")
+            print_pair(what, first, second)
+    releases = sorted(options.big.iterdir(), key=lambda r: Version(r.name)) if options.big else []
     for name in ("transformer12", "transformer80"):
         files = [file for r in releases if (file := r / f"{name}.full.hlo").exists()]
         for first, second in pairwise(files):
-            report(f"{name} {first.parent.name} {second.parent.name}", first, second)
+            print_pair(f"{name} {first.parent.name} {second.parent.name}", first, second)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What full isolation costs: a fork per job, a process per job, one process for all; and scaling.
+"""Costs of full isolation: a fork per job, a process per job, one process for all; and scaling.
 
-`python benchmarks/isolation.py [RELEASE...]`, side by side in one run; medians over rounds.
+`python benchmarks/isolation.py [RELEASE...]`, all in one run; medians over rounds.
 Targets: fork at least 6 times the throughput of a process per job; at most 60 ms a job over one
 long-lived process; two jobs at a time at least 1.8 times one.
 """
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from common import line, prepared, provider, seconds, throughput_jobs
+from common import format_line, make_provider, make_throughput_jobs, prepare, time_call
 
 from conformance.app.context import load_context
 from conformance.cells.accelerators import DeviceLock
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 ROUNDS = 5
 
 
-def timed_in(worker: CellWorker, jobs: list[Job], rounds: int) -> list[float]:
-    """Return the seconds of each job, one at a time, the first round left out."""
-    took = [[seconds(partial(worker.run, job)) for job in jobs] for _ in range(rounds + 1)]
+def time_jobs(worker: CellWorker, jobs: list[Job], rounds: int) -> list[float]:
+    """Return the seconds of each job, one at a time, without the first round."""
+    took = [[time_call(partial(worker.run, job)) for job in jobs] for _ in range(rounds + 1)]
     return [value for row in took[1:] for value in row]
 
 
-def one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
+def time_one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
     """Return the seconds of each job in one long-lived process."""
     script = Path(__file__).with_name("one_process.py")
     done = subprocess.run(
@@ -52,27 +52,27 @@ def one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
     return [float(value) for value in json.loads(done.stdout)]
 
 
-def scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[float]:
-    """Return how much faster two slots are than one, round by round, start-up left out."""
+def measure_scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[float]:
+    """Return the speed-up of two slots over one, round by round, without start-up."""
     ratios = []
     many = jobs * 4
     for _ in range(rounds):
         took = {}
         for slots in (1, 2):
             executor = LocalExecutor(
-                provider(preparation).open,
+                make_provider(preparation).open,
                 slots=slots,
                 device_lock=DeviceLock(load_context().cache),
             )
             results = executor.run(many)
             next(results)
-            took[slots] = seconds(partial(list, results))
+            took[slots] = time_call(partial(list, results))
         ratios.append(took[1] / took[2])
     return ratios
 
 
 class Medians(NamedTuple):
-    """Seconds a job, and what a second slot is worth, of one release or of several."""
+    """Seconds per job, and the speed-up of a second slot, of one release or several."""
 
     fork: float
     process: float
@@ -80,7 +80,7 @@ class Medians(NamedTuple):
     scaling: float
 
     def print(self) -> None:
-        """Print what is to be compared with the targets."""
+        """Print the ratios that have targets."""
         times, over = self.process / self.fork, 1000 * (self.fork - self.one_process)
         print(f"  fork against a process per job: {times:.1f} times the throughput (target 6)")
         print(f"  fork over one process: {over:.0f} ms a job (target 60)")
@@ -89,23 +89,25 @@ class Medians(NamedTuple):
 
 def measure(release: str) -> Medians:
     """Print the figures of one release, and return their medians."""
-    preparation = prepared(release)
+    preparation = prepare(release)
     (planned,) = preparation.cells
-    jobs = throughput_jobs(planned)
+    jobs = make_throughput_jobs(planned)
     environment = provision(
         planned.cell, lock=preparation.locks[planned.cell.id], cache=load_context().cache
     )
-    turns = DeviceLock(load_context().cache)
-    forked = timed_in(CellWorker(planned, provider(preparation).open, turns), jobs, ROUNDS)
-    spawned = timed_in(
-        CellWorker(planned, provider(preparation, spawn=True).open, turns), jobs[:4], 1
+    device_lock = DeviceLock(load_context().cache)
+    forked = time_jobs(
+        CellWorker(planned, make_provider(preparation).open, device_lock), jobs, ROUNDS
     )
-    single = one_process(environment.python, jobs, ROUNDS)
+    spawned = time_jobs(
+        CellWorker(planned, make_provider(preparation, spawn=True).open, device_lock), jobs[:4], 1
+    )
+    single = time_one_process(environment.python, jobs, ROUNDS)
     print(f"jax {release}")
-    print(line("  a fork per job", forked))
-    print(line("  a process per job", spawned))
-    print(line("  one long-lived process", single))
-    two = scaling(preparation, jobs, ROUNDS)
+    print(format_line("  a fork per job", forked))
+    print(format_line("  a process per job", spawned))
+    print(format_line("  one long-lived process", single))
+    two = measure_scaling(preparation, jobs, ROUNDS)
     medians = Medians(*map(statistics.median, (forked, spawned, single, two)))
     medians.print()
     return medians

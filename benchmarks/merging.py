@@ -1,7 +1,7 @@
-"""Merging the shards of a run: seconds of the whole command. No jax is started.
+"""Seconds of `conformance merge` for the shards of a run. No jax is started.
 
-`python benchmarks/merging.py RUN`, a run's directory, best of many jobs. Its records, under further
-names of cells until there are 40,000, are divided into 8 shards of 5,000, each with its artifacts.
+`python benchmarks/merging.py RUN`, the directory of a run, preferably of many jobs. Its records
+are repeated under other cell names up to 40,000, and divided into 8 shards with their artifacts.
 Target: 5 s.
 """
 
@@ -16,7 +16,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common import line, seconds
+from common import format_line, time_call
 
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import load_run
@@ -32,8 +32,8 @@ RESULTS = 5000
 REPEATS = 3
 
 
-def multiplied(run: LoadedRun) -> Iterator[Record]:
-    """Yield the records of a run again and again, each time of other cells."""
+def repeat_records(run: LoadedRun) -> Iterator[Record]:
+    """Yield the records of a run again and again, each round with other cell names."""
     for round_ in count():
         for record in run.records:
             yield replace(record, cell=f"{record.cell}-config{round_}" if round_ else record.cell)
@@ -41,7 +41,7 @@ def multiplied(run: LoadedRun) -> Iterator[Record]:
 
 def write_shards(run: LoadedRun, folder: Path) -> int:
     """Write the shards, and return how many artifacts they have."""
-    records = multiplied(run)
+    records = repeat_records(run)
     artifacts = 0
     for number in range(1, SHARDS + 1):
         own = list(islice(records, RESULTS))
@@ -73,10 +73,10 @@ def main() -> None:
         artifacts = write_shards(run, folder)
         print(f"{SHARDS} shards of {RESULTS:,} results, with {artifacts:,} artifacts")
         outs = [folder / f"whole-{repeat}" for repeat in range(REPEATS)]
-        took = [seconds(partial(merge, folder, out)) for out in outs]
-        read = [seconds(RunDirectory(out).read_records) for out in outs]
-        print(line("conformance merge", took))
-        print(line("reading the merged records", read))
+        took = [time_call(partial(merge, folder, out)) for out in outs]
+        read = [time_call(RunDirectory(out).read_records) for out in outs]
+        print(format_line("conformance merge", took))
+        print(format_line("reading the merged records", read))
 
 
 if __name__ == "__main__":

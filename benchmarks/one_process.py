@@ -1,7 +1,7 @@
-"""The timed jobs in one long-lived process, without isolation: what isolation is measured against.
+"""Runs the timed jobs in one long-lived process: the baseline of the isolation benchmark.
 
 Run by the cell's interpreter: `python one_process.py KIT_FOLDER ROUNDS < requests.json`; prints
-the seconds of each job, the first round left out, for it warms the process.
+the seconds of each job, without the first round, which warms up the process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def discard(*_: object) -> None:
-    """Take what a stage emits, and keep none of it."""
+    """Ignore the events of a stage."""
 
 
 def main(kit: Path, rounds: int) -> None:

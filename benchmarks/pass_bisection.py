@@ -1,4 +1,4 @@
-"""Passes: probes of a simulated pipeline of 500, and seconds of small programs in real cells.
+"""Pass bisection: probes in a simulated pipeline of 500, and seconds in real cells.
 
 python benchmarks/pass_bisection.py [CELL ...]
 """
@@ -31,33 +31,37 @@ COUNT = 500
 def main() -> None:
     """Measure and print."""
     passes = [f"pass-{number}" for number in range(COUNT)]
-    singles = [simulated(passes, {name}) for name in passes]
-    print(line(f"probes, one of {COUNT} passes", singles))
+    singles = [count_probes(passes, {name}) for name in passes]
+    print(format_counts(f"probes, one of {COUNT} passes", singles))
     pick = random.Random(0)  # noqa: S311 - which of the pairs are tried
     pairs = pick.sample(list(itertools.combinations(passes, 2)), COUNT)
-    print(line(f"probes, two of {COUNT} passes together", [simulated(passes, p) for p in pairs]))
+    print(
+        format_counts(
+            f"probes, two of {COUNT} passes together", [count_probes(passes, p) for p in pairs]
+        )
+    )
     for cell in sys.argv[1:] or CELLS:
         for name in PROGRAMS:
-            # Where programs are compiled only, there is no value: a fact is asked about.
-            report(cell, f"passes/{name}", *(("--fact", "dtypes") if "@" in cell else ()))
+            # A compile-only cell gives no value, so the search compares a fact.
+            print_search(cell, f"passes/{name}", *(("--fact", "dtypes") if "@" in cell else ()))
 
 
-def simulated(passes: list[str], culprits: Iterable[str]) -> int:
-    """Return how many probes a search takes, with that of the program as it is."""
-    wanted, asked = set(culprits), 1
+def count_probes(passes: list[str], culprits: Iterable[str]) -> int:
+    """Return the number of probes of a search, including the unmodified program."""
+    wanted, probes = set(culprits), 1
 
     def test(disabled: tuple[str, ...]) -> SetResult:
-        nonlocal asked
-        asked += 1
+        nonlocal probes
+        probes += 1
         return SetResult.ENOUGH if wanted <= set(disabled) else SetResult.NOT_ENOUGH
 
     tested = SetTest(Units(order=tuple(passes)), test)
     assert set(minimize(tested, find_enough(tested).enough, strict=True).culprits) == wanted
-    return asked
+    return probes
 
 
-def report(cell: str, case: str, *more: str) -> None:
-    """Ask about a program in a cell, by the command, and print a line."""
+def print_search(cell: str, case: str, *more: str) -> None:
+    """Run the command for a program in a cell, and print a line."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         (project / "cases").symlink_to(CASES)
@@ -77,7 +81,7 @@ def report(cell: str, case: str, *more: str) -> None:
     )
 
 
-def line(what: str, counts: list[int]) -> str:
+def format_counts(what: str, counts: list[int]) -> str:
     """Return a line with the median and the range of some counts."""
     return f"{what:44s} {median(counts):5.0f}   ({min(counts)} .. {max(counts)})"
 

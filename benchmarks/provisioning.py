@@ -12,20 +12,20 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from common import prepared, seconds
+from common import prepare, time_call
 
 from conformance.cells.provision import provision
 
 
 def main(selector: str) -> None:
-    """Print what provisioning the selected cells costs."""
-    preparation = prepared(selector)
+    """Print the time to provision the selected cells."""
+    preparation = prepare(selector)
     cells = [planned.cell for planned in preparation.cells]
 
     def provide(cache: Path) -> list[float]:
         locks = preparation.locks
         work = [partial(provision, cell, lock=locks[cell.id], cache=cache) for cell in cells]
-        return [seconds(provide_one) for provide_one in work]
+        return [time_call(provide_one) for provide_one in work]
 
     with tempfile.TemporaryDirectory() as scratch:
         provide(Path(scratch) / "warming")

@@ -1,12 +1,12 @@
-"""Whether the same jobs, run again and again, end the same way.
+"""Compares several runs of the same jobs: outcomes, values, IRs, time and memory.
 
     for n in 1 2 3 4 5; do conformance run --matrix releases --fresh --run RUNS/$n; done
     python benchmarks/repeats.py RUNS/*
 
-Printed is, over the jobs that all runs have, how many end in one way in one run and in another in
-the next: by outcome, error or verdict, by the bits of the value, and by an IR in the form
-`neutral`, which runs of one version of it share; each job of the first two with what the runs say;
-and what took more seconds or memory than a case may.
+Prints the number of jobs, of those that all runs have, that differ between runs: in outcome, error
+or verdict, in the bits of the value, and in the canonical form of an IR, which only runs with the
+same version of the normal forms share. Lists jobs of the first two kinds with the results of each
+run, and jobs that took more seconds or memory than a case may.
 """
 
 from __future__ import annotations
@@ -24,37 +24,39 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 SECONDS, MEGABYTES = 3.0, 600.0
-"""What a job may take."""
+"""Limits of a job."""
 
 
-def ending(record: Record) -> str:
-    """Return how a job ended and what is thought of it."""
+def describe_outcome(record: Record) -> str:
+    """Return the outcome, error and verdict of a job."""
     error = f" {record.error.type} {record.error.signature}" if record.error else ""
     return f"{record.outcome}{error}, {record.verdict}"
 
 
-def value(record: Record) -> str:
-    """Return the name of the bits that a job gave."""
+def value_hash(record: Record) -> str:
+    """Return the hash of a job's value."""
     return record.artifacts.get("value", "")
 
 
-def irs(record: Record) -> str:
-    """Return what the IRs of a job mean, in digests."""
+def canonical_fingerprints(record: Record) -> str:
+    """Return the canonical fingerprints of the IRs of a job."""
     return " ".join(f"{name} {ir.canonical}" for name, ir in sorted(record.ir.items()))
 
 
-def told(what: str, jobs: Sequence[Sequence[Record]], said: Callable[[Record], str]) -> None:
-    """Print how many jobs differ in something, and in what, unless that is a row of digests."""
-    other = [runs for runs in jobs if len(set(map(said, runs))) > 1]
+def print_differences(
+    what: str, jobs: Sequence[Sequence[Record]], describe: Callable[[Record], str]
+) -> None:
+    """Print the number of jobs that differ between runs; list them unless they differ in hashes."""
+    other = [runs for runs in jobs if len(set(map(describe, runs))) > 1]
     print(f"{what}: {len(other)} of {len(jobs):,} jobs differ")
-    for runs in other if said is not irs else ():
-        print(f"  {runs[0].case} in {runs[0].cell}: {' | '.join(map(said, runs))}")
+    for runs in other if describe is not canonical_fingerprints else ():
+        print(f"  {runs[0].case} in {runs[0].cell}: {' | '.join(map(describe, runs))}")
 
 
-def limits(
+def print_excesses(
     what: str, jobs: Sequence[Sequence[Record]], took: Callable[[Record], float], limit: float
 ) -> None:
-    """Print which jobs took more than they may, in each run, and the most that one took."""
+    """Print the jobs that exceed a limit, with the figure of each run, and the maximum."""
     print(f"most {what}: {max(took(record) for runs in jobs for record in runs):.1f}")
     for runs in jobs:
         if max(map(took, runs)) > limit:
@@ -76,11 +78,11 @@ def main() -> None:
     shared = set(runs[0]).intersection(*runs[1:])
     jobs = [[run[job] for run in runs] for job in sorted(shared)]
     print(f"{len(runs)} runs of {', '.join(f'{len(run):,}' for run in runs)} jobs")
-    told("ending", jobs, ending)
-    told("value", jobs, value)
-    told("IR", jobs, irs)
-    limits("seconds", jobs, lambda record: record.seconds.get("job", 0.0), SECONDS)
-    limits("MB", jobs, lambda record: record.max_rss_bytes / 10**6, MEGABYTES)
+    print_differences("ending", jobs, describe_outcome)
+    print_differences("value", jobs, value_hash)
+    print_differences("IR", jobs, canonical_fingerprints)
+    print_excesses("seconds", jobs, lambda record: record.seconds.get("job", 0.0), SECONDS)
+    print_excesses("MB", jobs, lambda record: record.max_rss_bytes / 10**6, MEGABYTES)
 
 
 if __name__ == "__main__":

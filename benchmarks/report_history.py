@@ -1,4 +1,4 @@
-"""What a history over a year of nightly runs costs. No jax is started.
+"""Costs of the history pages of a year of nightly runs. No jax is started.
 
 `python benchmarks/report_history.py RUN [--runs 365] [--results 1034] [--distinct 365]`, RUN a real
 run's directory whose records are written again under the names of as many jobs as asked for.
@@ -33,12 +33,12 @@ from conformance.report.site.history_page import (
 
 CASES_PER_FAMILY = 30
 BROKEN = 0.004
-"""Part of the cases that are unexpected in a run, in all cells, for some days in a row."""
+"""Share of the cases that break each night, in all cells, for some days."""
 START = datetime(2025, 1, 1, 3, tzinfo=UTC)
 
 
-def names(results: int) -> tuple[list[str], list[str]]:
-    """Return ids of cases and cells, of as many jobs as asked for at least."""
+def make_names(results: int) -> tuple[list[str], list[str]]:
+    """Return ids of cases and cells, for at least as many jobs as requested."""
     cells = max(4, round((results / 2.5) ** 0.5))
     cases = -(-results // cells)
     return (
@@ -56,7 +56,7 @@ class Nights:
     """
 
     def __init__(self, template: Path, results: int) -> None:
-        cases, cells = names(results)
+        cases, cells = make_names(results)
         self._jobs = list(islice(product(cases, cells), results))
         lines = (template / RESULTS).read_bytes().splitlines()
         spread = islice(cycle(lines[:: max(1, len(lines) // 2000)]), results)
@@ -73,12 +73,12 @@ class Nights:
         self._until: dict[str, int] = {}
 
     def write(self, folder: Path, night: int, results: Path | None = None) -> RunDirectory:
-        """Write one run; its results are a link to others if those are given."""
+        """Write a run; with `results`, its results are a hard link to those of another run."""
         begun = START + timedelta(days=night)
         path = folder / f"{begun:%Y%m%d-%H%M%S}-000"
         path.mkdir(parents=True)
-        said = {"started": begun.isoformat(), "finished": (begun + timedelta(hours=1)).isoformat()}
-        (path / RUN).write_text(json.dumps({**self._info, **said, "exit": 0}), encoding="utf-8")
+        times = {"started": begun.isoformat(), "finished": (begun + timedelta(hours=1)).isoformat()}
+        (path / RUN).write_text(json.dumps({**self._info, **times, "exit": 0}), encoding="utf-8")
         if results is not None:
             os.link(results, path / RESULTS)
             return RunDirectory(path)
@@ -96,21 +96,21 @@ class Nights:
         return RunDirectory(path)
 
 
-def peak_memory() -> float:
-    """Return the peak resident memory of this process in MiB, that of its parent left out."""
+def read_peak_memory() -> float:
+    """Return the peak resident memory of this process in MiB."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
     assert found is not None
     return int(found[1]) / 1024
 
 
-def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of those it waited for."""
+def read_cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of the processes it waited for."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in spent)
 
 
 def build(runs: Path, kept: Path) -> None:
-    """Make a history and its pages, print where the time went."""
+    """Build a history and its pages, and print the time of each step."""
     marks = [("", time.perf_counter())]
     digests, problems = DigestStore(kept, processes=2).get_all(
         [RunDirectory(p) for p in sorted(runs.iterdir())]
@@ -125,45 +125,45 @@ def build(runs: Path, kept: Path) -> None:
     spent = ", ".join(f"{name} {at - before:.2f}" for (_, before), (name, at) in pairwise(marks))
     sizes = ", ".join(f"{path} {len(data) / 1e6:.2f} MB" for path, data in pages)
     print(
-        f"  {marks[-1][1] - marks[0][1]:7.2f} s ({spent}), {cpu_seconds():.1f} CPU s, "
-        f"{peak_memory():.0f} MiB; {sizes}; "
+        f"  {marks[-1][1] - marks[0][1]:7.2f} s ({spent}), {read_cpu_seconds():.1f} CPU s, "
+        f"{read_peak_memory():.0f} MiB; {sizes}; "
         f"{len(made.regressions)} regressions, {len(problems)} problems, {len(cases)} cases"
     )
 
 
-def timed(what: str, runs: Path, kept: Path) -> None:
-    """Build in a process of its own, so that its memory is its own."""
+def run_build(what: str, runs: Path, kept: Path) -> None:
+    """Build in a separate process, so that the peak memory is that of this build."""
     print(what, flush=True)
     subprocess.run([sys.executable, __file__, "--build", str(runs), str(kept)], check=True)
 
 
 def main() -> None:
-    """Measure the first build, one with one more run, and one with nothing new."""
+    """Measure a first build, a build with one new run, and a build without one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("--runs", type=int, default=365)
     parser.add_argument("--results", type=int, default=1034)
-    parser.add_argument("--distinct", type=int, default=365, help="runs with results of their own")
+    parser.add_argument("--distinct", type=int, default=365, help="runs with different results")
     parser.add_argument("--build", type=Path, nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.build:
-        build(*given.build)
+    options = parser.parse_args()
+    if options.build:
+        build(*options.build)
         return
     with tempfile.TemporaryDirectory() as temporary:
         runs, kept = Path(temporary, "runs"), Path(temporary, "kept")
-        nights = Nights(given.run, given.results)
+        nights = Nights(options.run, options.results)
         written: list[RunDirectory] = []
-        for night in range(given.runs):
+        for night in range(options.runs):
             linked = None
-            if night >= given.distinct:
-                linked = written[night % given.distinct].path / RESULTS
+            if night >= options.distinct:
+                linked = written[night % options.distinct].path / RESULTS
             written.append(nights.write(runs, night, linked))
         size = sum((run.path / RESULTS).stat().st_size for run in written)
-        print(f"{given.runs} runs of {given.results} results, {size / 1e9:.2f} GB read")
-        timed("first build", runs, kept)
-        nights.write(runs, given.runs)
-        timed("one new run", runs, kept)
-        timed("nothing new", runs, kept)
+        print(f"{options.runs} runs of {options.results} results, {size / 1e9:.2f} GB read")
+        run_build("first build", runs, kept)
+        nights.write(runs, options.runs)
+        run_build("one new run", runs, kept)
+        run_build("nothing new", runs, kept)
         kept_size = sum(file.stat().st_size for file in kept.iterdir())
         print(f"digests: {kept_size / 1e6:.2f} MB")
 

@@ -1,9 +1,9 @@
-"""The site of 300 cases in 120 cells: how long it takes, how large it is, how fast in a browser.
+"""Seconds, size and speed in a browser of the site of 300 cases in 120 cells.
 
     python benchmarks/report_site.py RUN|DIR...
 
-The report is made of real runs: where they have fewer cases and cells, theirs are taken several
-times under other names, and a job that is missing is another of the same case. Needs Chromium.
+The report is made of real runs: if they have fewer cases and cells, these are repeated under other
+names, and a missing job is replaced by another of the same case. Requires Chromium.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ CASES, CELLS = 300, 120
 ROUNDS = 7
 SITES = 5
 KEYS = "while"
+"""Text typed into the filter."""
 WATCH = """
 () => {
   window.paints = [];
@@ -52,38 +53,38 @@ WATCH = """
   }), true);
 }
 """
-"""Notes the time from a keystroke until what it changed is painted."""
+"""Records the time from each keystroke to the paint that follows it."""
 
 
 def main() -> None:
     """Measure and print."""
     runs, _ = load_readable_runs([run for path in sys.argv[1:] for run in find_runs(Path(path))])
-    report = grown(Report(tuple(runs)))
+    report = grow_report(Report(tuple(runs)))
     print(f"{len(report.cases)} cases x {len(report.runs[-1].info.cells)} cells, "
           f"{len(report.records):,} results")  # fmt: skip
     for case in report.cases:
-        report.timelines(case)  # every page needs them; they are no part of this one
+        report.timelines(case)  # computed once for all pages, so not part of the time of this page
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder)
-        python = write(report, site)
-        size = sum((site / name).stat().st_size for name in needed(site))
+        python = write_matrix_page(report, site)
+        size = sum((site / name).stat().st_size for name in list_files(site))
         print(f"matrix page made in {python:.2f} s, {size / 1e6:.2f} MB with scripts and data")
         browse(site)
     with tempfile.TemporaryDirectory(dir=report.runs[0].blobs.folder.parent.parent) as folder:
         generate(report, runs, Path(folder))
 
 
-def grown(report: Report) -> Report:
-    """Return a report of the size wanted, made of the jobs of another.
+def grow_report(report: Report) -> Report:
+    """Return a report of the wanted size, made of the jobs of another.
 
     Args:
         report: Real runs.
     """
     cells = [cell for track in report.tracks for cell in track.cells]
-    several = [(cell, copy_of(cell, number)) for number, cell in enough(cells, CELLS)]
+    several = [(cell, copy_cell(cell, number)) for number, cell in repeat_to(cells, CELLS)]
     names = [
         (name, name if not number else f"{name}~{number}")
-        for number, name in enough(list(report.cases), CASES)
+        for number, name in repeat_to(list(report.cases), CASES)
     ]
     any_of: dict[str, StoredJob] = {}
     for (case, _), side in report.jobs.items():
@@ -105,48 +106,48 @@ def grown(report: Report) -> Report:
 
 
 def generate(report: Report, runs: Sequence[LoadedRun], folder: Path) -> None:
-    """Store the report as a run, have its site made, and print how long that takes.
+    """Store the report as a run, generate its site, and print the seconds.
 
     Args:
         report: The report of the size wanted.
         runs: The real runs, whose artifacts it refers to.
-        folder: On the disk of those, for artifacts are linked.
+        folder: Folder on the disk of those runs, as artifacts are hard links.
     """
     directory = RunDirectory(folder / "run")
     for run in runs:
         for blob in run.blobs.folder.iterdir():
-            link(blob, directory.blobs.folder)
+            link_blob(blob, directory.blobs.folder)
     directory.write_run(report.runs[-1].info)
     results = Results(directory)
     for record in report.records:
         results.append(record, sync=False)
     results.close()
     cache, out = folder / "cache", folder / "site"
-    for kept in (False, True):
+    for warm in (False, True):
         seconds, peaks = [], []
         for _ in range(SITES):
             shutil.rmtree(out, ignore_errors=True)
-            if not kept:
+            if not warm:
                 shutil.rmtree(cache, ignore_errors=True)
-            took, peak = made(directory.path, out, {"CONFORMANCE_CACHE": str(cache)})
+            took, peak = measure_site(directory.path, out, {"CONFORMANCE_CACHE": str(cache)})
             seconds.append(took)
             peaks.append(peak)
         span = f"{min(seconds):.1f} to {max(seconds):.1f}"
-        print(f"site with {'differences' if kept else 'nothing'} kept: {median(seconds):.1f} s "
+        print(f"site with {'differences' if warm else 'nothing'} kept: {median(seconds):.1f} s "
               f"({span}), {max(peaks) / 2**20:.0f} MiB")  # fmt: skip
     files = [file for file in out.rglob("*") if file.is_file()]
     print(f"{len(files)} files, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")
 
 
-def link(blob: Path, folder: Path) -> None:
-    """Give a blob to another folder."""
+def link_blob(blob: Path, folder: Path) -> None:
+    """Link a blob into another folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.link(blob, folder / blob.name)
 
 
-def made(run: Path, out: Path, environment: Mapping[str, str]) -> tuple[float, int]:
-    """Make the site of a run as the command does; return seconds and peak bytes of a process."""
+def measure_site(run: Path, out: Path, environment: Mapping[str, str]) -> tuple[float, int]:
+    """Generate the site of a run by the command; return seconds and peak bytes."""
     command = [sys.executable, "-m", "conformance", "report", str(run), "--out", str(out)]
     before = perf_counter()
     process = subprocess.Popen(command, env={**os.environ, **environment})
@@ -155,18 +156,18 @@ def made(run: Path, out: Path, environment: Mapping[str, str]) -> tuple[float, i
     return perf_counter() - before, usage.ru_maxrss * 1024
 
 
-def enough(given: Sequence[T], wanted: int) -> Iterable[tuple[int, T]]:
-    """Yield as many as are wanted, each with how often it was taken before."""
+def repeat_to(given: Sequence[T], wanted: int) -> Iterable[tuple[int, T]]:
+    """Yield as many items as wanted, each with the number of its earlier repetitions."""
     return ((at // len(given), one) for at, one in enumerate(islice(cycle(given), wanted)))
 
 
-def copy_of(cell: RunCell, number: int) -> RunCell:
-    """Return a cell of another platform, the first time itself."""
+def copy_cell(cell: RunCell, number: int) -> RunCell:
+    """Return a cell under the id of its copy; copy 0 is the cell itself."""
     return replace(cell, id=f"{cell.id}-{number}") if number else cell
 
 
-def write(report: Report, site: Path) -> float:
-    """Write the matrix page with what it needs, and return the seconds its making took."""
+def write_matrix_page(report: Report, site: Path) -> float:
+    """Write the matrix page with its assets, and return the seconds to render it."""
     before = perf_counter()
     made = list(render_matrix_pages(report))
     seconds = perf_counter() - before
@@ -176,8 +177,8 @@ def write(report: Report, site: Path) -> float:
     return seconds
 
 
-def needed(site: Path) -> list[str]:
-    """Return the files that the matrix page loads, and itself."""
+def list_files(site: Path) -> list[str]:
+    """Return the files that the matrix page consists of."""
     return [str(file.relative_to(site)) for file in site.rglob("*") if file.is_file()]
 
 
@@ -188,14 +189,14 @@ def browse(site: Path) -> None:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         ready, paints, changed = [], [], []
         for _ in range(ROUNDS):
-            page = opened(browser, f"{site.as_uri()}/index.html")
+            page = open_page(browser, f"{site.as_uri()}/index.html")
             ready.append(
                 float(page.evaluate("performance.getEntriesByName('interactive')[0].startTime"))
             )
-            paints += typed(page)
+            paints += type_filter(page)
             page.click("[data-only=changed]")
             page.fill("#filter-text", "")
-            changed += typed(page)
+            changed += type_filter(page)
             page.context.close()
         browser.close()
     print(f"interactive after {median(ready):.0f} ms, at most {max(ready):.0f}")
@@ -203,16 +204,16 @@ def browse(site: Path) -> None:
     print(f"with columns folded {median(changed):.0f} ms, at most {max(changed):.0f}")
 
 
-def opened(browser: Browser, address: str) -> Page:
-    """Return the page, opened anew."""
+def open_page(browser: Browser, address: str) -> Page:
+    """Open the page in a new browser context."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.goto(address)
     page.evaluate(WATCH)
     return page
 
 
-def typed(page: Page) -> list[float]:
-    """Type into the filter, and return the milliseconds from each key until it was painted."""
+def type_filter(page: Page) -> list[float]:
+    """Type into the filter, and return the milliseconds from each key to its paint."""
     page.evaluate("window.paints = []")
     page.focus("#filter-text")
     for number, key in enumerate((*KEYS, *["Backspace"] * len(KEYS)), 1):

@@ -1,9 +1,9 @@
-"""Whether the files that `conformance repro` writes do what the harness saw.
+"""Checks that the files of `conformance repro` end as the harness recorded the cases.
 
 `python benchmarks/repro_agreement.py RUN CELL [SELECT ...]`: for each job of a run in a cell the
-file is written and run by the cell's own interpreter, in a process of its own without anything of
-ours. It must end with status 0 where the case conforms or nothing says how it should be, else with
-the type of the error that was seen, or an assertion.
+file is written and run with the interpreter of the cell, without the harness. It must end with
+status 0 if the case conforms or has no reference, else with the recorded error type, or an
+assertion.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from conformance.model.outcome import Conformance, Outcome
 if TYPE_CHECKING:
     from conformance.model.record import Record
 
-LEFT = ("JAX_", "XLA_", "PYTHON")
-"""Variables that a shell of the user's would not have."""
+REMOVED = ("JAX_", "XLA_", "PYTHON")
+"""Prefixes of variables that a user's shell would not have."""
 
 
 def main() -> None:
@@ -47,22 +47,22 @@ def main() -> None:
     chosen = [
         case for case in select_recorded_cases(selects, records, name) if (case, cell) in records
     ]
-    told = [records[case, cell] for case in chosen if records[case, cell].outcome.observed]
+    observed = [records[case, cell] for case in chosen if records[case, cell].outcome.observed]
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:
-        files = [written(record, run.path, Path(scratch)) for record in told]
+        files = [write_repro(record, run.path, Path(scratch)) for record in observed]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             python = folder / "bin" / "python"
-            seen = pool.map(wrong, told, files, repeat(python))
-            for record, said in zip(told, seen, strict=True):
-                found[said.partition(":")[0]] += 1
-                if said not in {"agrees", "refused"}:
-                    print(f"{record.case}: {said}")
-    print(f"{cell}: {found['agrees']} of {len(told) - found['refused']} agree", dict(found))
+            comparisons = pool.map(compare_ending, observed, files, repeat(python))
+            for record, comparison in zip(observed, comparisons, strict=True):
+                found[comparison.partition(":")[0]] += 1
+                if comparison not in {"agrees", "refused"}:
+                    print(f"{record.case}: {comparison}")
+    print(f"{cell}: {found['agrees']} of {len(observed) - found['refused']} agree", dict(found))
 
 
-def written(record: Record, run: Path, folder: Path) -> Path | None:
-    """Write the file of a job; None where the case is refused."""
+def write_repro(record: Record, run: Path, folder: Path) -> Path | None:
+    """Write the file of a job; return None if `repro` refuses the case."""
     plain = "".join(sign if sign.isalnum() else "_" for sign in record.case)
     file = folder / f"{plain}.py"
     arguments = ["repro", record.case, "--cell", record.cell, "--run", str(run), "--out", str(file)]
@@ -70,11 +70,11 @@ def written(record: Record, run: Path, folder: Path) -> Path | None:
         return file if conformance(arguments) == 0 else None
 
 
-def wrong(record: Record, file: Path | None, python: Path) -> str:
-    """Run a file; say how it differs from what was seen."""
+def compare_ending(record: Record, file: Path | None, python: Path) -> str:
+    """Run a file, and say how its end differs from the record: `agrees`, `refused` or a reason."""
     if file is None:
         return "refused"
-    environment = {name: text for name, text in os.environ.items() if not name.startswith(LEFT)}
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(REMOVED)}
     done = subprocess.run(
         [python, file], check=False, capture_output=True, text=True, timeout=300, env=environment,
         cwd=file.parent,

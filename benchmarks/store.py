@@ -1,10 +1,10 @@
-"""What a year of nights in the store costs: its size, and how long questions take. No jax.
+"""Size and query times of a store with a year of nightly runs. No jax is started.
 
 `python benchmarks/store.py [--nights 365] [--results 10000] [--postgres URL]`. Most jobs match, a
-few cases break in all their cells and are mended days later, one night in thirty a whole cell is
+few cases break in all their cells and are fixed days later, one night in thirty a whole cell is
 not provisioned, and new cases are added over the year. Of the cells one is a nightly, whose id
 changes with its date.
-Targets: any question 0.5 s, the database below 1 GB.
+Targets: any query 0.5 s, the database below 1 GB.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CELLS = 20
 BROKEN = 0.004
-"""Part of the cases that break in a night, in all their cells, for some days."""
+"""Share of the cases that break each night, in all their cells, for some days."""
 START = datetime(2025, 1, 1, 3, tzinfo=UTC)
 REPEATS = 5
 FINE = JobState(Verdict.MATCH, Outcome.OK, Conformance.CONFORMS)
@@ -45,13 +45,13 @@ KNOWN = JobState(Verdict.KNOWN, Outcome.RAISED, Conformance.DEVIATES)
 GONE = JobState(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)
 
 
-def nights(count: int, results: int) -> Iterator[StoreEntry]:
-    """Yield a year of runs, the same each time."""
+def make_nights(count: int, results: int) -> Iterator[StoreEntry]:
+    """Yield the runs of a year, the same each time."""
     chance = random.Random(0)  # noqa: S311 - the same nights each time
     every = [f"family_{n // 30:02d}/case_{n}[argument]" for n in range(results // CELLS)]
     until: dict[int, int] = {}
     for night in range(count):
-        # In the beginning there were nine tenths of the cases.
+        # The year starts with nine tenths of the cases.
         number = round(len(every) * (0.9 + 0.1 * night / max(1, count - 1)))
         for case in range(number):
             if until.get(case, -1) < night and chance.random() < BROKEN:
@@ -90,8 +90,8 @@ def _digest(
     )
 
 
-def told(what: str, work: Callable[[], object]) -> None:
-    """Print how long something takes, several times over."""
+def print_time(what: str, work: Callable[[], object]) -> None:
+    """Print the median and range of several calls, in seconds."""
     spent = []
     for _ in range(REPEATS):
         begun = time.perf_counter()
@@ -100,23 +100,25 @@ def told(what: str, work: Callable[[], object]) -> None:
     print(f"  {what:44s} {statistics.median(spent):7.3f} s  ({min(spent):.3f}..{max(spent):.3f})")
 
 
-def ask(where: str, case: str, last: int) -> None:
-    """Print how long each question takes, and the whole command that asks it."""
+def time_queries(where: str, case: str, last: int) -> None:
+    """Print the time of each query, and of each command that makes it."""
     store = Store(parse_address(where), sys.exit)
     file = parse_address(where).file
     if file is not None:
-        told("the file is looked at for damage", lambda: find_damage(file, 1))
-    told("opened", lambda: Store(parse_address(where), sys.exit))
-    told("runs", store.load_runs)
-    told("a case", lambda: store.load_spans(case))
-    told("regressions and events", store.load_regressions)
-    told("digests of all runs", store.load_digests)
-    told("the history of them, as reports have it", lambda: make_history(store.load_digests()))
-    told("states of the last run", lambda: store.load_states(last))
+        print_time("the file is looked at for damage", lambda: find_damage(file, 1))
+    print_time("opened", lambda: Store(parse_address(where), sys.exit))
+    print_time("runs", store.load_runs)
+    print_time("a case", lambda: store.load_spans(case))
+    print_time("regressions and events", store.load_regressions)
+    print_time("digests of all runs", store.load_digests)
+    print_time(
+        "the history of them, as reports have it", lambda: make_history(store.load_digests())
+    )
+    print_time("states of the last run", lambda: store.load_states(last))
     for arguments in (["runs"], ["show", case], ["regressions"], ["--help"]):
         command = [sys.executable, "-m", "conformance", "history", *arguments]
         environment = {**os.environ, "CONFORMANCE_STORE": where}
-        told(
+        print_time(
             f"conformance history {arguments[0]}, as a process",
             lambda command=command, environment=environment: subprocess.run(  # type: ignore[misc]
                 command, env=environment, check=True, stdout=subprocess.DEVNULL
@@ -124,8 +126,8 @@ def ask(where: str, case: str, last: int) -> None:
         )
 
 
-def kept(where: str, entries: list[StoreEntry], last: StoreEntry) -> int:
-    """Add runs, print what that costs, and return the number of the last."""
+def add_runs(where: str, entries: list[StoreEntry], last: StoreEntry) -> int:
+    """Add runs, print the time, and return the number of the last."""
     store = Store(parse_address(where), sys.exit)
     begun = time.perf_counter()
     store.add(*entries)
@@ -138,30 +140,30 @@ def kept(where: str, entries: list[StoreEntry], last: StoreEntry) -> int:
 
 
 def main() -> None:
-    """Add a year of nights, and ask."""
+    """Add the runs of a year, and time the queries."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nights", type=int, default=365)
     parser.add_argument("--results", type=int, default=10_000)
     parser.add_argument("--postgres", metavar="URL", help="an empty database, measured too")
-    given = parser.parse_args()
-    *entries, last = nights(given.nights, given.results)
+    options = parser.parse_args()
+    *entries, last = make_nights(options.nights, options.results)
     packed = sum(len(msgspec.msgpack.encode(entry.digest)) for entry in entries)
-    told("for comparison: the report's history of digests",
+    print_time("for comparison: the report's history of digests",
          lambda: make_history(entry.digest for entry in [*entries, last]))  # fmt: skip
     case = entries[0].digest.cases[3]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "history.db")
-        print(f"a file, {given.nights} nights of {given.results} results")
-        number = kept(str(file), entries, last)
+        print(f"a file, {options.nights} nights of {options.results} results")
+        number = add_runs(str(file), entries, last)
         size = file.stat().st_size
         print(f"  {size / 1e6:.2f} MB; digests in memory {packed / 1e6:.1f} MB")
-        ask(str(file), case, number)
+        time_queries(str(file), case, number)
         store = Store(parse_address(str(file)), sys.exit)
-        pruned = store.prune(START + timedelta(days=given.nights // 2))
+        pruned = store.prune(START + timedelta(days=options.nights // 2))
         print(f"  half a year pruned: {pruned}")
-    if given.postgres:
+    if options.postgres:
         print("PostgreSQL")
-        ask(given.postgres, case, kept(given.postgres, entries, last))
+        time_queries(options.postgres, case, add_runs(options.postgres, entries, last))
 
 
 if __name__ == "__main__":

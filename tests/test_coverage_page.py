@@ -20,11 +20,11 @@ from audit_sources import (  # noqa: E402 - benchmarks are no package
     RELEASES,
     STARTS,
     Row,
-    changes_at,
-    coverage_rows,
-    of_history,
-    of_readme,
-    start_of,
+    find_changes,
+    find_first_release,
+    read_coverage_rows,
+    read_history,
+    read_readme,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ FOLDER = ROOT / "benchmarks" / "statements"
 STATEMENTS: list[dict[str, Any]] = tomllib.loads((FOLDER / "statements.toml").read_text())[
     "statement"
 ]
-ROWS = [*coverage_rows()]
+ROWS = [*read_coverage_rows()]
 UNCHANGED = re.compile(
     "nothing changes|the refusal is the same|the numbers are the same|a warning alone$"
     "|not seen on a CPU|NumPy's on all releases|allowed since before|without a visible effect"
@@ -53,9 +53,11 @@ every_statement = pytest.mark.parametrize(
 @pytest.mark.parametrize("row", OF_CASES, ids=[f"{row.heading}-{row.what}" for row in OF_CASES])
 def test_a_row_is_shown_by_its_cases(row: Row) -> None:
     """In its release, or in the one that it names: something changes, or the case starts there."""
-    shown = [release for release in row.releases if changes_at(row.cases, release)]
+    shown = [release for release in row.releases if find_changes(row.cases, release)]
     if STARTS in row.why:
-        shown += [start for case in row.cases if (start := start_of(case)) in row.releases]
+        shown += [
+            start for case in row.cases if (start := find_first_release(case)) in row.releases
+        ]
     assert shown, f"no golden of {', '.join(row.cases)} changes in {', '.join(row.releases)}"
 
 
@@ -66,7 +68,7 @@ def test_a_name_of_a_row_comes_or_goes(row: Row) -> None:
     changed = [
         path
         for release in row.releases
-        for one in changes_at(row.cases, release)
+        for one in find_changes(row.cases, release)
         for path in differing(one)
     ]
     assert any(name in path for name in named for path in changed), sorted(changed)
@@ -118,7 +120,7 @@ def test_every_script_has_a_statement() -> None:
     assert scripts == {one["script"] for one in STATEMENTS}
 
 
-@pytest.mark.parametrize("one", [*of_readme()], ids=lambda one: f"{one.text[:40]}-{one.first}")
+@pytest.mark.parametrize("one", [*read_readme()], ids=lambda one: f"{one.text[:40]}-{one.first}")
 def test_a_release_of_the_readme_is_shown(one: Statement) -> None:
     """The case of the row changes in each release that the row names."""
     assert one.evidence, f"{one.text}: no golden changes in {one.first}"
@@ -126,7 +128,7 @@ def test_a_release_of_the_readme_is_shown(one: Statement) -> None:
 
 def test_there_is_enough_to_draw_from() -> None:
     """The audit draws from the README and the history what can be tried."""
-    assert len([*of_readme()]) >= 10
-    assert len([*of_history()]) >= 500
-    assert {one.first for one in of_history()} <= set(RELEASES)
-    assert all(one.case.id in CASES for said in of_history() for one in said.evidence)
+    assert len([*read_readme()]) >= 10
+    assert len([*read_history()]) >= 500
+    assert {one.first for one in read_history()} <= set(RELEASES)
+    assert all(one.case.id in CASES for said in read_history() for one in said.evidence)

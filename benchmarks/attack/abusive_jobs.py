@@ -1,7 +1,7 @@
-"""Abusive jobs, each beside four innocent ones in one worker: is an innocent one blamed or lost?
+"""Runs each abusive job with four innocent ones in one worker: is one of these blamed or lost?
 
 `python benchmarks/attack/abusive_jobs.py [--release 0.7.2] [NAME ...]`. A job is abusive when it
-kills or stops its worker, takes all memory, writes to descriptors that are not its own, leaves
+kills or stops its worker, takes all memory, writes to descriptors of other processes, leaves
 processes behind, or ends in an odd way. Each must have its own outcome, the innocent ones theirs,
 and no process and no file may be left. Exit status 1 when that fails for any.
 """
@@ -25,20 +25,20 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--release", default="0.7.2")
     parser.add_argument("names", nargs="*", metavar="NAME", default=list(ABUSES))
-    given = parser.parse_args()
-    planned, failed = planned_cell(given.release), 0
+    options = parser.parse_args()
+    planned, failed = planned_cell(options.release), 0
     begin = time.monotonic()
-    for name in given.names:
+    for name in options.names:
         with tempfile.TemporaryDirectory(prefix="abuse-") as folder:
             start = time.monotonic()
             abusive, problems = try_abuse(name, planned, Path(folder))
         failed += bool(problems)
         print(f"{name}: {abusive.outcome}, {time.monotonic() - start:.1f} s", flush=True)
         print(*(f"    {problem}\n" for problem in problems), sep="", end="", flush=True)
-    number = len(given.names)
+    number = len(options.names)
     print(
-        f"{number} abusive jobs beside {INNOCENTS * number} innocent ones on jax {given.release}: "
-        f"{failed} with a problem, {time.monotonic() - begin:.0f} s"
+        f"{number} abusive jobs beside {INNOCENTS * number} innocent ones "
+        f"on jax {options.release}: {failed} with a problem, {time.monotonic() - begin:.0f} s"
     )
     return 1 if failed else 0
 

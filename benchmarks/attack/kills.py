@@ -1,10 +1,10 @@
-"""Kill -9 of a run's processes at random moments: is everything as if nothing had been?
+"""Kills processes of a run at random moments, resumes it, and checks that nothing is lost.
 
 `python benchmarks/attack/kills.py [--times 100] [--first 0] [--folder DIR]`. Each trial runs cases
-of this project in two cells, some make the environments too, kills the orchestrator, a job or a
-fork server at a random moment, resumes until the run ends, and compares records, artifacts, cache,
-processes and files with those of a run that nobody disturbed. Trials that show a problem keep their
-folder when one is named.
+of this project in two cells, with SIGKILL for the orchestrator, a job or a fork server at a random
+moment, resumes until the run ends, and compares records, artifacts, cache, processes and files with
+those of an undisturbed run. One trial of ten also provisions the environments. With `--folder`, the
+folders of trials with a problem are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.faults.killing import VICTIMS, Trials
 
 SHOWN, WIDTH = 5, 300
 MAKING = 10
-"""Of so many trials one makes the environments, too."""
+"""One of so many trials provisions the environments, too."""
 
 
 def main() -> int:
@@ -32,24 +32,26 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--folder", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     good, killed = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="kills-") as scratch:
-        trials = Trials(given.folder.absolute() if given.folder else Path(scratch))
+        trials = Trials(options.folder.absolute() if options.folder else Path(scratch))
         trials.begin()
         print(f"undisturbed: {len(trials.whole)} jobs, {trials.seconds:.1f} s", flush=True)
-        for number in count(given.first):
-            if killed.total() == given.times:
+        for number in count(options.first):
+            if killed.total() == options.times:
                 break
             victim = VICTIMS[number % len(VICTIMS)]
             moment = random.Random(number).random()  # noqa: S311 - the same moments each time
-            told = trials.trial(number, victim, moment, making=number % MAKING == 0)
-            killed[victim] += told.killed
-            good[victim] += told.killed and not told.problems
-            ending = f"resumed {told.resumed}" if told.killed else "had ended before"
-            print(f"{number}: {victim} at {told.moment:.2f} s, {told.recorded} recorded, {ending}")
-            shown = (f"    {problem}"[:WIDTH] for problem in told.problems[:SHOWN])
-            print(*shown, sep="\n", end="\n" if told.problems else "", flush=True)
+            result = trials.trial(number, victim, moment, making=number % MAKING == 0)
+            killed[victim] += result.killed
+            good[victim] += result.killed and not result.problems
+            ending = f"resumed {result.resumed}" if result.killed else "had ended before"
+            print(
+                f"{number}: {victim} at {result.moment:.2f} s, {result.recorded} recorded, {ending}"
+            )
+            shown = (f"    {problem}"[:WIDTH] for problem in result.problems[:SHOWN])
+            print(*shown, sep="\n", end="\n" if result.problems else "", flush=True)
     for victim in VICTIMS:
         print(f"{victim}: killed {killed[victim]} times, {good[victim]} ended as undisturbed")
     return 0 if good == killed else 1

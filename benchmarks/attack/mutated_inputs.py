@@ -1,4 +1,4 @@
-"""How every reader takes inputs that were damaged: it reads them, or gives the one project error.
+"""Gives damaged inputs to every reader: it must read them, or raise the error of the project.
 
 `python benchmarks/attack/mutated_inputs.py [--inputs N] [--seed S] [--only READER]`. Each reader
 gets whole inputs and mutations of them: flipped and deleted bytes, cut ends, deep nesting, huge
@@ -96,7 +96,7 @@ _QUOTED: Final = re.compile(rb'"[^"\n]*"')
 
 
 class TooLongError(BaseException):
-    """A reader did not end in time; no `except Exception` may catch it."""
+    """A reader exceeded its time; a BaseException, so that no `except Exception` catches it."""
 
 
 @dataclass(slots=True)
@@ -106,8 +106,8 @@ class Reader:
     Attributes:
         name: Name in the table.
         whole: Inputs that it reads.
-        read: Reads the input of a file, in an empty folder of its own.
-        suffix: End of the file's name.
+        read: Function that reads a file, which is alone in its folder.
+        suffix: Suffix of the file name.
     """
 
     name: str
@@ -121,10 +121,10 @@ class Row:
     """Results of one reader over its inputs.
 
     Attributes:
-        read: How many it read.
-        refused: How many it refused with the project's error.
-        failed: Each other ending, with the number of its input.
-        slowest: Seconds of the slowest.
+        read: Number of inputs it read.
+        refused: Number of inputs it refused with the error of the project.
+        failed: Other outcomes, each with the number of its input.
+        slowest: Seconds of the slowest input.
     """
 
     read: int = 0
@@ -133,7 +133,7 @@ class Row:
     slowest: float = 0.0
 
 
-def mutated(data: bytes, rng: Random) -> bytes:
+def mutate(data: bytes, rng: Random) -> bytes:
     """Return an input with one to three mutations."""
     for _ in range(rng.randint(1, 3)):
         data = rng.choice(MUTATIONS)(data, rng)
@@ -154,9 +154,9 @@ def _cut(data: bytes, rng: Random) -> bytes:
     return data[: rng.randrange(len(data) + 1)]
 
 
-def _insert(data: bytes, rng: Random, given: bytes) -> bytes:
+def _insert(data: bytes, rng: Random, inserted: bytes) -> bytes:
     at = rng.randrange(len(data) + 1)
-    return data[:at] + given + data[at:]
+    return data[:at] + inserted + data[at:]
 
 
 def _nest(data: bytes, rng: Random) -> bytes:
@@ -165,12 +165,12 @@ def _nest(data: bytes, rng: Random) -> bytes:
     return _replace(data, rng, rng.choice((_NUMBER, _QUOTED)), opened * DEEP + b"1" + closing)
 
 
-def _replace(data: bytes, rng: Random, pattern: re.Pattern[bytes], given: bytes) -> bytes:
+def _replace(data: bytes, rng: Random, pattern: re.Pattern[bytes], replacement: bytes) -> bytes:
     found = list(pattern.finditer(data))
     if not found:
-        return _insert(data, rng, given)
-    one = rng.choice(found)
-    return data[: one.start()] + given + data[one.end() :]
+        return _insert(data, rng, replacement)
+    match = rng.choice(found)
+    return data[: match.start()] + replacement + data[match.end() :]
 
 
 def _number(data: bytes, rng: Random) -> bytes:
@@ -193,7 +193,7 @@ def _twice(data: bytes, rng: Random) -> bytes:
     return _insert(data, rng, data[at : at + rng.randint(1, 400)])
 
 
-def _empty(data: bytes, rng: Random) -> bytes:  # noqa: ARG001 - as the others
+def _empty(data: bytes, rng: Random) -> bytes:  # noqa: ARG001 - same signature as the others
     return rng.choice((b"", b"\n", b"{}", b"null", b"[]"))
 
 
@@ -203,8 +203,8 @@ MUTATIONS: Final = (
 
 
 @contextmanager
-def limited() -> Iterator[None]:
-    """End what takes too long."""
+def limit_time() -> Iterator[None]:
+    """Raise TooLongError in the block after the time limit."""
 
     def end(*_: object) -> None:
         raise TooLongError
@@ -218,23 +218,23 @@ def limited() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def attack(reader: Reader, inputs: int, seed: int) -> Row:
-    """Give a reader its whole inputs, which it must read, and mutations of them."""
+def attack_reader(reader: Reader, inputs: int, seed: int) -> Row:
+    """Give a reader its whole inputs, which it must accept, and mutations of them."""
     row = Row()
     for number in range(-len(reader.whole), inputs):
         rng = Random(f"{seed} {reader.name} {number}")  # noqa: S311 - reproducible
-        data = reader.whole[number] if number < 0 else mutated(rng.choice(reader.whole), rng)
+        data = reader.whole[number] if number < 0 else mutate(rng.choice(reader.whole), rng)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"input{reader.suffix}"
             file.write_bytes(data)
-            _give(reader, file, number, row)
+            _try_input(reader, file, number, row)
     return row
 
 
-def _give(reader: Reader, file: Path, number: int, row: Row) -> None:
+def _try_input(reader: Reader, file: Path, number: int, row: Row) -> None:
     start = time.perf_counter()
     try:
-        with limited():
+        with limit_time():
             reader.read(file)
         row.read += number >= 0
     except ConformanceError as error:
@@ -243,24 +243,24 @@ def _give(reader: Reader, file: Path, number: int, row: Row) -> None:
             row.failed.append(f"whole input: {error}")
         elif "\n" in str(error) and not isinstance(error, BrokenCasesError):
             row.failed.append(f"input {number}: its error has several lines: {str(error)[:200]!r}")
-    except (Exception, TooLongError) as error:  # noqa: BLE001 - what the attack looks for
+    except (Exception, TooLongError) as error:  # noqa: BLE001 - the attack looks for any
         where = traceback.extract_tb(error.__traceback__)
         ours = [f"{one.filename}:{one.lineno}" for one in where if "conformance" in one.filename]
-        said = f"{type(error).__name__}: {str(error)[:100]} at {(ours or ['?'])[-1]}"
-        row.failed.append(f"input {number}: {said}")
+        problem = f"{type(error).__name__}: {str(error)[:100]} at {(ours or ['?'])[-1]}"
+        row.failed.append(f"input {number}: {problem}")
     row.slowest = max(row.slowest, time.perf_counter() - start)
 
 
-def readers(folder: Path) -> list[Reader]:
+def make_readers(folder: Path) -> list[Reader]:
     """Return every reader.
 
     Args:
-        folder: Where what they need is made.
+        folder: Folder for the files that they need.
     """
-    return [*_of_projects(), *_of_runs(folder), *_of_caches(folder), *_of_irs()]
+    return [*_project_readers(), *_run_readers(folder), *_cache_readers(folder), *_ir_readers()]
 
 
-def _of_projects() -> Iterator[Reader]:
+def _project_readers() -> Iterator[Reader]:
     cases = sorted((ROOT / "cases").glob("*/*.py"))
     small = [one.read_bytes() for one in cases if one.stat().st_size < SMALL]
     yield Reader("case files", small[:12], lambda file: discover([file]), ".py")
@@ -279,10 +279,10 @@ def _of_projects() -> Iterator[Reader]:
     yield Reader("locks", whole, lambda file: (read_lock(file), read_foreign_pins(file)), ".txt")
     pylock = b'lock-version = "1.0"\n[[packages]]\nname = "jax"\nversion = "0.6.2"\n'
     yield Reader("locks of other tools", [pylock], read_foreign_pins, ".toml")
-    yield from _of_suites()
+    yield from _suite_readers()
 
 
-def _of_suites() -> Iterator[Reader]:
+def _suite_readers() -> Iterator[Reader]:
     suite = ROOT / "suites" / "array-api-tests"
     text = (suite / "deviations.toml").read_bytes()
     known = text[:SMALL].rpartition(b"\n\n")[0]
@@ -337,7 +337,7 @@ def _read_settings(file: Path) -> None:
     find_settings(file.parent)
 
 
-def _of_runs(folder: Path) -> Iterator[Reader]:
+def _run_readers(folder: Path) -> Iterator[Reader]:
     run = write(folder / "run", record("f/a", A), record("f/b", A), request={"shard": "1/1"})
     text = (run.path / "run.json").read_bytes()
     lines = (run.path / "results.jsonl").read_bytes()
@@ -378,8 +378,8 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
         lambda file: decode_durations(file.read_bytes(), str(file)),
     )
     yield Reader("values", [encode_value(f32(1, 2))], lambda file: decode_value(file.read_bytes()))
-    yield Reader("goldens", _goldens(), _read_golden)
-    yield from _of_golden_contents()
+    yield Reader("goldens", _load_span_files(), _read_golden)
+    yield from _content_readers()
     entries = [night(n, {("f/a", A): FINE, ("f/b", A): FINE}) for n in (1, 2)]
     Store(parse_address(str(folder / "history.db")), lambda _: None).add(*entries)
     yield Reader("store", [(folder / "history.db").read_bytes()], _read_store, ".db")
@@ -392,16 +392,16 @@ def _read_calibration(file: Path) -> None:
     load_calibration(file.parent)
 
 
-def _of_golden_contents() -> Iterator[Reader]:
-    """Yield the readers of contents, which are named by their digest: it is that of the damage."""
+def _content_readers() -> Iterator[Reader]:
+    """Yield the readers of golden contents; the content id is that of the damaged bytes."""
     for artifact in ("value", "error", "facts", "jaxpr", "stablehlo", "hlo"):
         files = sorted((ROOT / "cases").glob(f"*/golden/*/*/{artifact}.*"))
         small = [file.read_bytes() for file in files if file.stat().st_size < SMALL]
         step = max(1, len(small) // 8)
-        yield Reader(f"goldens: {artifact}", small[::step], _content_reader(artifact))
+        yield Reader(f"goldens: {artifact}", small[::step], _make_content_reader(artifact))
 
 
-def _content_reader(artifact: str) -> Read:
+def _make_content_reader(artifact: str) -> Read:
     decoders: dict[str, Callable[[bytes], object]] = {
         "value": partial(decode, "value"),
         "error": partial(decode, "error"),
@@ -415,7 +415,7 @@ def _content_reader(artifact: str) -> Read:
     return read
 
 
-def _goldens() -> list[bytes]:
+def _load_span_files() -> list[bytes]:
     found = sorted((ROOT / "cases").glob("*/golden/*/*/spans.toml"))[::200]
     return [file.read_bytes() for file in found]
 
@@ -432,7 +432,7 @@ def _read_store(file: Path) -> None:
     store.load_regressions()
 
 
-def _of_caches(folder: Path) -> Iterator[Reader]:
+def _cache_readers(folder: Path) -> Iterator[Reader]:
     world = World(folder / "world", "one")
     world.run("first", fresh=False)
     cache = folder / "world" / "cache"
@@ -470,7 +470,7 @@ def _of_caches(folder: Path) -> Iterator[Reader]:
     yield Reader("blobs", [blob.read_bytes()], read_blob)
 
 
-def _of_irs() -> Iterator[Reader]:
+def _ir_readers() -> Iterator[Reader]:
     ir = ROOT / "tests" / "ir"
     for kind, files in (
         ("hlo", (ir / "samples").rglob("*.hlo")),
@@ -479,10 +479,10 @@ def _of_irs() -> Iterator[Reader]:
     ):
         small = (file for file in sorted(files) if file.stat().st_size < SMALL)
         whole = [file.read_bytes() for file in islice(small, 8)]
-        yield Reader(f"IR: {kind}", whole, _ir_reader(kind, whole[0].decode()))
+        yield Reader(f"IR: {kind}", whole, _make_ir_reader(kind, whole[0].decode()))
 
 
-def _ir_reader(kind: str, other: str) -> Read:
+def _make_ir_reader(kind: str, other: str) -> Read:
     def read(file: Path) -> None:
         text = file.read_bytes().decode("utf-8", "surrogatepass")
         read_facts(text, kind)
@@ -504,15 +504,15 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=2000, help="mutated inputs, over all readers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="part of the name of a reader")
-    asked = parser.parse_args()
-    logging.disable(logging.WARNING)  # a damaged cache entry is noted
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)  # every damaged cache entry is logged
     with tempfile.TemporaryDirectory() as folder:
-        every = [one for one in readers(Path(folder)) if asked.only in one.name]
-        each = -(-asked.inputs // len(every))
+        every = [one for one in make_readers(Path(folder)) if options.only in one.name]
+        each = -(-options.inputs // len(every))
         print(f"| reader | inputs | read | refused | failed | slowest, s |\n|{'---|' * 6}")
         failed = []
         for reader in every:
-            row = attack(reader, each, asked.seed)
+            row = attack_reader(reader, each, options.seed)
             failed += [f"{reader.name}: {one}" for one in row.failed]
             print(
                 f"| {reader.name} | {each} | {row.read} | {row.refused} | {len(row.failed)} "

@@ -1,9 +1,9 @@
-"""Where the behaviour of each script changes, found by running it in every release.
+"""Finds the releases at which the behaviour of each script changes, by running all releases.
 
 `python benchmarks/behaviour_changes/every_release.py [NAME...]`, a name as in `tree_map`; all
 scripts if none is named. Each is run in a plain process of every release's environment, and its
-endings are printed as spans of releases; nothing is cached, nothing searched for. It ends with
-status 1 if `answers.toml` says anything else than what was seen.
+endings are printed as spans of releases, without cache or bisection. Exit status 1 if
+`answers.toml` disagrees.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: |:?$)(.*)", re.MULTILINE | re.DOTALL)
 
 SUGGESTION = re.compile(r"\. Did you (?:mean: '[^']*'|forget to import '[^']*')\?$")
-"""What some interpreters add to a message as they print it; it is not the exception's."""
+"""Suggestion that some interpreters add to the printed message, but not to the exception."""
 
 
 class Ending(NamedTuple):
-    """How a script ended in one release."""
+    """The outcome of a script on one release."""
 
     status: int
     error: str
-    """Type of the exception that was not caught, without its module; empty if there was none."""
+    """Type of the uncaught exception, without its module; empty for none."""
     message: str
-    """What it said, in normal form."""
+    """Message of the exception, in normal form."""
     stdout: str
     """Hash of standard output."""
 
     def __str__(self) -> str:
         return f"exit {self.status:<3} {self.error or '-':24} stdout {self.stdout}"
 
-    def seen_by(self, when: str) -> str:
-        """Return what one way to look sees of this ending."""
+    def project(self, when: str) -> str:
+        """Return the part of this outcome that `--when` compares."""
         if when == "output":
             return self.stdout
         if when == "error":
@@ -64,8 +64,8 @@ class Ending(NamedTuple):
         return str(self.status)
 
 
-def interpreters() -> dict[str, Path]:
-    """Return the interpreter of every release's environment, by release from old to new."""
+def provide_interpreters() -> dict[str, Path]:
+    """Return the interpreter of every release's environment, from old to new."""
     context = ProjectContext(HERE)
     cells, _ = context.select_cells("releases", ())
     preparation = Session(context=context).prepare(cells)
@@ -98,8 +98,8 @@ def run(script: Path, python: Path) -> Ending:
     )
 
 
-def timeline(endings: Mapping[str, Ending]) -> list[str]:
-    """Return a line for each span of releases with one ending."""
+def render_timeline(endings: Mapping[str, Ending]) -> list[str]:
+    """Return a line for each span of releases with the same ending."""
     lines = []
     for ending, group in groupby(endings, key=lambda release: endings[release]):
         span = list(group)
@@ -108,21 +108,21 @@ def timeline(endings: Mapping[str, Ending]) -> list[str]:
     return lines
 
 
-def changes(endings: Mapping[str, Ending], answer: Mapping[str, Any]) -> list[str]:
-    """Return the releases between an answer's two ends at which what it looks at changes."""
+def find_changes(endings: Mapping[str, Ending], answer: Mapping[str, Any]) -> list[str]:
+    """Return the releases between an answer's ends at which the compared part changes."""
     ends = {answer["good"], answer["bad"]}
     inside = [release for release in endings if release in ends]
     order = list(endings)
     between = order[order.index(inside[0]) : order.index(inside[-1]) + 1]
-    seen = {release: endings[release].seen_by(answer["when"]) for release in between}
-    return [after for before, after in pairwise(between) if seen[before] != seen[after]]
+    parts = {release: endings[release].project(answer["when"]) for release in between}
+    return [after for before, after in pairwise(between) if parts[before] != parts[after]]
 
 
-def disagreements(endings: Mapping[str, Ending], answer: Mapping[str, Any]) -> list[str]:
-    """Return what an answer says otherwise than was seen."""
+def find_disagreements(endings: Mapping[str, Ending], answer: Mapping[str, Any]) -> list[str]:
+    """Return the points in which an answer differs from the observed endings."""
     found = []
     expected = answer.get("changes", [answer["first"]])
-    if (got := changes(endings, answer)) != expected:
+    if (got := find_changes(endings, answer)) != expected:
         found.append(f"changes at {', '.join(got) or 'no release'}, not at {', '.join(expected)}")
     good, bad = endings[answer["good"]], endings[answer["bad"]]
     if good.status != 0:
@@ -138,14 +138,14 @@ def disagreements(endings: Mapping[str, Ending], answer: Mapping[str, Any]) -> l
     return found
 
 
-def endings_of(scripts: Mapping[str, Path]) -> dict[str, dict[str, Ending]]:
-    """Return how every script ends in every release, by script and release.
+def run_everywhere(scripts: Mapping[str, Path]) -> dict[str, dict[str, Ending]]:
+    """Run every script on every release, and return the endings by script and release.
 
-    One release after another: an environment is read from disk once, not once a script.
+    The outer loop is over releases, so that each environment is read from disk only once.
     """
     found: dict[str, dict[str, Ending]] = {name: {} for name in scripts}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for release, python in interpreters().items():
+        for release, python in provide_interpreters().items():
             print(f"jax {release}", file=sys.stderr, flush=True)
             endings = pool.map(partial(run, python=python), scripts.values())
             for name, ending in zip(scripts, endings, strict=True):
@@ -159,16 +159,18 @@ def main(names: Sequence[str]) -> int:
         Path(answer["script"]).stem: answer
         for answer in tomllib.loads(ANSWERS.read_text(encoding="utf-8"))["change"]
     }
-    seen = endings_of({name: HERE / answers[name]["script"] for name in names or sorted(answers)})
+    endings_by_name = run_everywhere(
+        {name: HERE / answers[name]["script"] for name in names or sorted(answers)}
+    )
     agree = 0
-    for name, endings in seen.items():
-        print(name, *timeline(endings), sep="\n")
-        wrong = disagreements(endings, answers[name])
+    for name, endings in endings_by_name.items():
+        print(name, *render_timeline(endings), sep="\n")
+        wrong = find_disagreements(endings, answers[name])
         agree += not wrong
         for line in wrong:
             print(f"  ! {line}")
-    print(f"{agree} of {len(seen)} answers agree with what was seen")
-    return 0 if agree == len(seen) else 1
+    print(f"{agree} of {len(endings_by_name)} answers agree with what was seen")
+    return 0 if agree == len(endings_by_name) else 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Whether `conformance bisect` is right about reports as pasted, with ends as wide as they get.
+"""Checks `conformance bisect` on pasted reports, with the oldest and the newest release as ends.
 
 `python benchmarks/reproduction/measure.py [NAME ...]`. Each report of `truth.toml` is searched from
-0.4.30 to the newest release. An answer is right if it names both releases at the border and says
-what happens; it is falsely confirmed if it names others and exits with 0. The truth was found
+0.4.30 to the newest release. An answer is right if it names both releases at the border and the
+error; it is falsely confirmed if it names others and exits with 0. The truth was found
 without bisection, by running each script on the releases themselves.
 """
 
@@ -29,20 +29,20 @@ USAGE = 2
 
 
 class Result(NamedTuple):
-    """What came of one report.
+    """The answer to one report, judged.
 
     Attributes:
         verdict: `right`, `wrong`, `falsely confirmed` or `no answer`.
-        seconds: How long it took.
-        said: The headline, or the error.
+        seconds: Seconds of the command.
+        headline: First line of the answer, or the error.
     """
 
     verdict: str
     seconds: float
-    said: str
+    headline: str
 
 
-def measured(report: dict[str, Any]) -> Result:
+def measure(report: dict[str, Any]) -> Result:
     """Search for the change of one report, and compare the answer with the truth."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "found.json"
@@ -54,24 +54,24 @@ def measured(report: dict[str, Any]) -> Result:
         answer = json.loads(found.read_text()) if found.exists() else {}
     lines = ended.stdout.splitlines()
     heads = ("first bad: ", "fixed in ", "broken since ", "first good: ")
-    said = next((line for line in lines if line.startswith(heads)), "")
-    said = said or (ended.stderr.strip().splitlines() or [""])[-1]
-    return Result(_verdict(report, answer, ended.returncode, said), seconds, said)
+    headline = next((line for line in lines if line.startswith(heads)), "")
+    headline = headline or (ended.stderr.strip().splitlines() or [""])[-1]
+    return Result(_verdict(report, answer, ended.returncode, headline), seconds, headline)
 
 
-def _verdict(report: dict[str, Any], answer: dict[str, Any], status: int, said: str) -> str:
+def _verdict(report: dict[str, Any], answer: dict[str, Any], status: int, headline: str) -> str:
     if report["kind"] == ALIKE:
         if answer:
             return "falsely confirmed"
-        refused = status == USAGE and re.search(report.get("says", "are alike"), said)
+        refused = status == USAGE and re.search(report.get("says", "are alike"), headline)
         return "right" if refused else "wrong"
     if not answer:
         return "no answer"
     pair, truth = ([one["last_good"], one["first_bad"]] for one in (answer, report))
-    # What is printed does not say which of two outputs is the right one.
+    # A search by output cannot know which of the two outputs is the right one.
     either = answer["predicate"]["name"] in ("output", "value")
     named = pair == truth or (either and sorted(pair) == sorted(truth))
-    if named and re.search(report["says"], f"{said}\n{json.dumps(answer['timeline'])}"):
+    if named and re.search(report["says"], f"{headline}\n{json.dumps(answer['timeline'])}"):
         return "right" if status == 0 else "right, but not confirmed"
     return "falsely confirmed" if status == 0 else "wrong"
 
@@ -86,10 +86,10 @@ def main() -> None:
     for report in reports:
         if names and Path(report["file"]).stem not in names:
             continue
-        result = measured(report)
+        result = measure(report)
         results.append(result)
         head = f"{report['file']:<24} {result.verdict:<18} {result.seconds:5.1f} s"
-        print(f"{head}  {result.said[:150]}", flush=True)
+        print(f"{head}  {result.headline[:150]}", flush=True)
     verdicts = [result.verdict for result in results]
     for verdict in dict.fromkeys(verdicts):
         print(f"{verdicts.count(verdict)} of {len(verdicts)} {verdict}")

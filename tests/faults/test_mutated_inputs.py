@@ -35,10 +35,10 @@ def test_every_reader_reads_or_refuses(
     campaign: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """No reader hangs, and none raises anything but the project's error."""
-    readers = campaign["readers"](tmp_path_factory.mktemp("readers"))
+    readers = campaign["make_readers"](tmp_path_factory.mktemp("readers"))
     assert len(readers) > 15
     for reader in readers:
-        row = campaign["attack"](reader, INPUTS, seed=1)
+        row = campaign["attack_reader"](reader, INPUTS, seed=1)
         assert row.failed == [], reader.name
         assert row.read + row.refused == INPUTS
 
@@ -56,5 +56,5 @@ def test_a_reader_that_fails_is_found(campaign: dict[str, Any]) -> None:
         raise campaign["TooLongError"]
 
     for read, said in ((raises, "KeyError"), (refuses, "whole input: no"), (hangs, "TooLongError")):
-        row = campaign["attack"](campaign["Reader"]("r", [b"x"], read), 1, seed=1)
+        row = campaign["attack_reader"](campaign["Reader"]("r", [b"x"], read), 1, seed=1)
         assert said in row.failed[0]
