@@ -51,7 +51,7 @@ from conformance.golden.contents import decode, decode_facts  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
 from conformance.golden.layout import compute_content_id  # noqa: E402
 from conformance.golden.store import decode_ir, load_content  # noqa: E402
-from conformance.ir.analysis import read_facts  # noqa: E402
+from conformance.ir.analysis import analyse  # noqa: E402
 from conformance.ir.difference import diff  # noqa: E402
 from conformance.model.value import decode_value, encode_value  # noqa: E402
 from conformance.report.conformance_data import decode_history  # noqa: E402
@@ -485,7 +485,7 @@ def _ir_readers() -> Iterator[Reader]:
 def _make_ir_reader(kind: str, other: str) -> Read:
     def read(file: Path) -> None:
         text = file.read_bytes().decode("utf-8", "surrogatepass")
-        read_facts(text, kind)
+        analyse(text, kind)
         diff(text, text, kind=kind)
         diff(other, text, kind=kind)
 

@@ -54,25 +54,6 @@ def parse_ir(text: str, kind: str) -> Module:
     return parse(text)
 
 
-def read_facts(text: str, kind: str = "hlo") -> dict[str, Any]:
-    """Return the facts of a text.
-
-    Args:
-        text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.
-        kind: `hlo`, `stablehlo` or `jaxpr`.
-
-    Returns:
-        Plain data, see `conformance.ir.fact_table.collect_facts`.
-
-    Raises:
-        IrSyntaxError: If the text is not understood; the message names the line.
-    """
-    module = parse_ir(text, kind)
-    # Not the canonical form: its passes drop fusions, layouts and asynchronous pairs.
-    to_exact(module)
-    return collect_facts(module)
-
-
 def detect_kind(text: str) -> str | None:
     """Return the kind of IR that a text begins like: `hlo`, `stablehlo`, `jaxpr` or None."""
     start = text[:_PREFIX_SIZE].lstrip()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.ir.analysis import read_facts
+from conformance.ir.analysis import analyse
 from conformance.ir.fact_table import render_sharding
 from conformance.ir.graph import Sharding
 from conformance.judge.ir import GATING, select_gating
@@ -20,7 +20,7 @@ REDUCE = "all-reduce(%x), replica_groups={{1,0},{2,3}}, to_apply=%add"
 
 def of(*lines: str, before: str = ADD, head: str = "HloModule m") -> dict[str, Any]:
     """Return the facts of HLO."""
-    return read_facts(hlo(*lines, before=before, head=head))
+    return dict(analyse(hlo(*lines, before=before, head=head), "hlo").facts)
 
 
 def test_an_empty_module_has_all_facts() -> None:
@@ -105,7 +105,7 @@ def test_parameters_have_memory_space_and_sharding() -> None:
     text = hlo("%r = f32[4] negate(%x)").replace(
         "%y = f32[4]{0} parameter(1)", "%y = f32[4]{0:S(5)} parameter(1), sharding={devices=[2]0,1}"
     )
-    assert read_facts(text)["parameters"][1] == {
+    assert analyse(text, "hlo").facts["parameters"][1] == {
         "type": "f32[4]",
         "memory": "pinned_host",
         "sharding": "tiled [2] over 0,1",
@@ -115,7 +115,7 @@ def test_parameters_have_memory_space_and_sharding() -> None:
 def test_collectives_of_a_jaxpr_have_the_names_of_hlo() -> None:
     """And the reducer that their primitive implies."""
     text = document(jaxpr(eqn("psum", [0], axes=["i"]), out=(1,)))
-    found = read_facts(text, "jaxpr")
+    found = analyse(text, "jaxpr").facts
     assert found["collectives"] == {"all-reduce": 1}
     assert next(iter(found["collective_ops"])).startswith("all-reduce add f32[4]")
 
@@ -159,7 +159,7 @@ def collectives(type_: str, root: str, kind: str = "kCustom") -> dict[str, int]:
         f"%r = {type_} fusion(%wide), kind={kind}, calls=%fused",
         before=f"{ADD}\n\n{FUSED.format(type=type_, root=root)}",
     )
-    found: dict[str, int] = read_facts(text)["collective_ops"]
+    found: dict[str, int] = analyse(text, "hlo").facts["collective_ops"]
     return found
 
 

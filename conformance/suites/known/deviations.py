@@ -159,11 +159,6 @@ def load_known_failures(
     return {test: tuple(replace(d, may_pass=True) for d in own) for test, own in failures.items()}
 
 
-def find_entry_lines(text: str) -> list[int]:
-    """Return the first line of each entry of a file, from 1."""
-    return [text.count("\n", 0, match.end()) + 1 for match in _ENTRY.finditer(text)]
-
-
 def parse_deviations(text: str, where: str) -> Deviations:
     """Return the known failures in the text of a file.
 
@@ -178,16 +173,21 @@ def parse_deviations(text: str, where: str) -> Deviations:
         file = msgspec.convert(tomllib.loads(text), _File)
     except (ValueError, RecursionError) as error:  # msgspec.ValidationError is a ValueError
         raise UsageError(f"{where}: {_lower(str(error))}") from None
-    lines = find_entry_lines(text)
-    # An entry may be written without a table header: then no line is known.
-    places = [f":{line}" for line in lines] if len(lines) == len(file.deviation) else []
-    places += [""] * (len(file.deviation) - len(places))
+    places = _find_entry_places(text, len(file.deviation))
     entries = [
         _parse_entry(table, f"{where}{place}: deviation {number}")
         for number, (table, place) in enumerate(zip(file.deviation, places, strict=True), 1)
     ]
     _reject_duplicates(entries, where, places)
     return Deviations(generated=file.generated, entries=tuple(entries))
+
+
+def _find_entry_places(text: str, count: int) -> list[str]:
+    """Return `:LINE` of each entry of a file; empty texts if an entry has no table header."""
+    headers = list(_ENTRY.finditer(text))
+    if len(headers) != count:
+        return [""] * count
+    return [f":{text.count(chr(10), 0, header.end()) + 1}" for header in headers]
 
 
 def _lower(message: str) -> str:
@@ -284,9 +284,9 @@ def reject_unknown_tests(
     if not unknown:
         return
     file = folder / FILE
-    lines = find_entry_lines(file.read_text(encoding="utf-8"))
+    entry_places = _find_entry_places(file.read_text(encoding="utf-8"), len(known.entries))
     named = [
-        f"{file}:{lines[number]}: deviation {number + 1} names {test}"
+        f"{file}{entry_places[number]}: deviation {number + 1} names {test}"
         for number, test in unknown[:MAX_UNKNOWN]
     ]
     more = f"; and {len(unknown) - MAX_UNKNOWN} more" if len(unknown) > MAX_UNKNOWN else ""

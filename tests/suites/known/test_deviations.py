@@ -175,3 +175,13 @@ def test_unknown_tests_are_rejected(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(f"{ENTRY}tests = ['a']\n")
     with pytest.raises(UsageError, match="deviation 1 names a: no cell collects it"):
         reject_unknown_tests(tmp_path, [place], lambda _: False)
+
+
+def test_unknown_tests_of_an_entry_without_a_table_header_are_rejected(tmp_path: Path) -> None:
+    """No line is known: the message has the file and the number of the entry."""
+    header, _, keys = ENTRY.partition("\n")
+    assert header == "[[deviation]]"
+    inline = ", ".join([*keys.split("\n")[:-1], "tests = ['a']"])
+    (tmp_path / FILE).write_text(f"deviation = [{{ {inline} }}]\n")
+    with pytest.raises(UsageError, match=rf"{FILE}: deviation 1 names a: no cell collects it"):
+        reject_unknown_tests(tmp_path, [("0.5.3", "cpu", {})], lambda _: False)
