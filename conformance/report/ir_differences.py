@@ -1,18 +1,23 @@
-"""Differences of two IRs: facts in short rows, and lines aligned with their words marked."""
+"""Differences of two IRs: facts in rows, lines aligned with their words marked, and titles."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from rich.text import Text
 
+from conformance.ir.change import Severity
 from conformance.judge.ir import GATING
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.ir.change import Change, IrDiff
 
 _OPTIONAL: Final = frozenset({"sharding"})
 """Facts of a parameter or result that one side may omit without a difference that gates."""
@@ -242,3 +247,39 @@ def fit_line(line: StyledLine, width: int) -> Text:
 
 def _cut(text: Text, width: int) -> Text:
     return text if len(text) <= width else text[: max(width - 3, 0)] + Text("...")
+
+
+STYLES: Final = {
+    Severity.SEMANTIC: "bold red",
+    Severity.STRUCTURAL: "yellow",
+    Severity.COSMETIC: "cyan",
+}
+QUIET: Final = "bright_black"
+
+
+def summarize_difference(diff: IrDiff) -> Text:
+    """Return in a few words how two IRs differ."""
+    if diff.equal:
+        return Text("equal", style="green")
+    if diff.neutral_equal:
+        return Text("same work, grouped or written otherwise", style="yellow")
+    found = Counter(change.severity for change in diff.changes)
+    parts = ", ".join(f"{found[s]} {s}" for s in Severity if found[s])
+    number = len(diff.changes)
+    return Text(f"{plural(number, 'pattern')}: {parts}", style="bold red")
+
+
+def render_title(change: Change) -> Text:
+    """Return the title of a pattern: severity, number of occurrences, title."""
+    times = f" x{change.count}" if change.count > 1 else ""
+    about = f" ({change.about})" if change.about else ""
+    return Text.assemble(
+        "  ", (change.severity, STYLES[Severity(change.severity)]), (times, "bold"),
+        "  ", (change.title, "bold"), about,
+    )  # fmt: skip
+
+
+def describe_alignment(diff: IrDiff) -> Text:
+    """Return the share and the numbers of aligned instructions."""
+    counts = f"{diff.matched} matched, {diff.changed} changed, {diff.unmatched} unmatched"
+    return Text(f"  {diff.aligned_share:.0%} aligned: {counts}", style=QUIET)

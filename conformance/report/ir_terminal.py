@@ -12,10 +12,18 @@ from rich.text import Text
 
 from conformance.engine.job_comparison import group_by_changes
 from conformance.engine.transitions import COUNTED, TransitionKind
-from conformance.ir.change import Severity
 from conformance.judge.ir import find_changed_facts
 from conformance.report.diff_data import TextDiff
-from conformance.report.ir_differences import align_lines, compare_facts, fit_line, style_line
+from conformance.report.ir_differences import (
+    QUIET,
+    align_lines,
+    compare_facts,
+    describe_alignment,
+    fit_line,
+    render_title,
+    style_line,
+    summarize_difference,
+)
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -34,15 +42,9 @@ if TYPE_CHECKING:
     from conformance.report.diff_data import JobsDiff
     from conformance.report.ir_differences import StyledLine
 
-STYLES: Final = {
-    Severity.SEMANTIC: "bold red",
-    Severity.STRUCTURAL: "yellow",
-    Severity.COSMETIC: "cyan",
-}
 _Line: TypeAlias = "tuple[Text, StyledLine]"
 T = TypeVar("T")
 BEFORE, AFTER = "red", "green"
-QUIET: Final = "bright_black"
 WIDE: Final = 140
 """Columns from which before and after are shown side by side."""
 POOR: Final = 0.7
@@ -226,9 +228,9 @@ class DiffReport:
             self._print_ir(one.ir, one.diff)
 
     def _print_ir(self, ir: str, diff: IrDiff) -> None:
-        self._print_line(Text.assemble((f"\n{ir}", "bold"), "  ", describe_difference(diff)))
+        self._print_line(Text.assemble((f"\n{ir}", "bold"), "  ", summarize_difference(diff)))
         if not diff.neutral_equal:
-            self._print_line(_describe_alignment(diff))
+            self._print_line(describe_alignment(diff))
         self._print_warnings(diff)
         self._print_changes(diff)
         if self._detail is not Detail.PATTERNS:
@@ -259,10 +261,10 @@ class DiffReport:
             if not self._full and number >= whole:
                 if number == whole > 0:
                     self._print_line(Text())
-                self._print_line(_render_title(change))
+                self._print_line(render_title(change))
                 continue
             self._print_line(Text())
-            self._print_line(_render_title(change))
+            self._print_line(render_title(change))
             if change.where:
                 self._print_indented(Text(f"in {change.where}", style=QUIET))
             self._print_excerpts(change)
@@ -376,32 +378,6 @@ def _find_problems(job: JobComparison) -> list[str]:
         if one.problem and not (job.difference and one.missing):
             by_words.setdefault(one.problem, []).append(one.ir)
     return [f"{', '.join(irs)}: {problem}" for problem, irs in by_words.items()]
-
-
-def describe_difference(diff: IrDiff) -> Text:
-    """Return in a few words how two IRs differ."""
-    if diff.equal:
-        return Text("equal", style="green")
-    if diff.neutral_equal:
-        return Text("same work, grouped or written otherwise", style="yellow")
-    found = Counter(change.severity for change in diff.changes)
-    parts = ", ".join(f"{found[s]} {s}" for s in Severity if found[s])
-    number = len(diff.changes)
-    return Text(f"{plural(number, 'pattern')}: {parts}", style="bold red")
-
-
-def _render_title(change: Change) -> Text:
-    times = f" x{change.count}" if change.count > 1 else ""
-    about = f" ({change.about})" if change.about else ""
-    return Text.assemble(
-        "  ", (change.severity, STYLES[Severity(change.severity)]), (times, "bold"),
-        "  ", (change.title, "bold"), about,
-    )  # fmt: skip
-
-
-def _describe_alignment(diff: IrDiff) -> Text:
-    counts = f"{diff.matched} matched, {diff.changed} changed, {diff.unmatched} unmatched"
-    return Text(f"  {diff.aligned_share:.0%} aligned: {counts}", style=QUIET)
 
 
 def _make_excerpt(sign: str, colour: str, line: str | None, other: str | None) -> _Line | None:
