@@ -39,7 +39,7 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> None:
     monkeypatch.setenv("CONFORMANCE_CACHE", str(shared_cache))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("CI", raising=False)
-    # Progress is for whoever waits: on a slow host it would stand between an error and its test.
+    # No progress lines: on a slow host they would mix with the only error line that tests expect.
     monkeypatch.setattr(progress, "INTERVAL", math.inf)
     monkeypatch.setattr(progress, "LEAST", math.inf)
 

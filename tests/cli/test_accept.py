@@ -230,9 +230,9 @@ def test_installed_package_refuses_to_write_its_own_goldens(
         return done.returncode, done.stdout + done.stderr
 
     assert run("run", "--cell", "0.6.2")[0] == 0
-    code, said = run("accept")
+    code, output = run("accept")
     assert code == 2
-    assert "goldens of an installed package cannot be changed; accept in a checkout, or" in said
+    assert "goldens of an installed package cannot be changed; accept in a checkout, or" in output
     assert run("run", "mine", "--cell", "0.6.2")[0] == 1
     assert run("accept")[0] == 0
     assert (home / "golden").exists() or list(home.glob("mine/golden/own/*/spans.toml"))

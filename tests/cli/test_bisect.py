@@ -214,7 +214,7 @@ def test_timeout_is_part_of_the_log_key(project: Project) -> None:
 
 
 def test_with_packages_are_part_of_the_log_key(project: Project) -> None:
-    """A probe that lacked a package says nothing about the same release with the package."""
+    """A probe without the package cannot be replayed for the same release with it."""
     project.write(package_files({"mine.py": ""}, "pkg", wants="jax>=0.6"))
     deed = "import mine\n    raise KeyError('axis')"
     without = bisect_since(project, deed, *ENDS)
@@ -504,7 +504,7 @@ def test_stage_call_times_a_case_that_donates_its_arguments(project: Project) ->
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--region", "step", "--metric", "x"), "--region step and --metric x: expected one"),
         (("--metric", "x", "--when", "value"), "--metric x: goes with --when time"),
@@ -514,28 +514,28 @@ def test_stage_call_times_a_case_that_donates_its_arguments(project: Project) ->
     ],
 )
 def test_contradicting_measurement_options_are_refused(
-    project: Project, options: tuple[str, ...], said: str
+    project: Project, options: tuple[str, ...], message: str
 ) -> None:
     """One search measures one thing."""
     project.write({"report.py": "print(1)"})
     ending = project.run("bisect", "report.py", *ENDS, *options)
     assert ending.code == 2
-    assert said in ending.err
+    assert message in ending.err
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("print(1)", "both end with ok, and nothing else that was seen differs; name other ends"),
         ("raise KeyError('axis')", "both end with KeyError: 'axis'"),
     ],
 )
-def test_bisect_of_equal_ends_exits_2(project: Project, script: str, said: str) -> None:
+def test_bisect_of_equal_ends_exits_2(project: Project, script: str, message: str) -> None:
     """The message names the common outcome."""
     project.write({"report.py": script})
     ending = project.run("bisect", "report.py", *ENDS)
     assert ending.code == 2
-    assert f"are alike: {said}" in ending.error
+    assert f"are alike: {message}" in ending.error
 
 
 def test_ends_with_different_errors_search_for_the_bad_one(project: Project) -> None:
@@ -549,7 +549,7 @@ def test_ends_with_different_errors_search_for_the_bad_one(project: Project) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--good", "0.6.2", "--bad", "0.6.0"), "0.6.2 is newer than --bad 0.6.0; say --find fix"),
         ((*ENDS, "--find", "fix"), "0.6.0 is older than --bad 0.6.2; leave out --find"),
@@ -558,28 +558,28 @@ def test_ends_with_different_errors_search_for_the_bad_one(project: Project) -> 
         ((*ENDS, "--when", "exit"), "was to be good, got bad: KeyError"),
     ],
 )  # fmt: skip
-def test_invalid_ends_are_refused(project: Project, options: tuple[str, ...], said: str) -> None:
+def test_invalid_ends_are_refused(project: Project, options: tuple[str, ...], message: str) -> None:
     """Swapped, equal or ambiguous ends, and a good end that is bad."""
     project.write({"report.py": "raise KeyError(1)"})
     ending = project.run("bisect", "report.py", *options)
     assert ending.code == 2
-    assert said in ending.error
+    assert message in ending.error
 
 
 @pytest.mark.parametrize(
-    ("target", "code", "said"),
+    ("target", "code", "message"),
     [
         ("gone.py", 2, "gone.py: no such file, expected a Python script or test"),
         ("numbers/gone", 3, "numbers/gone"),
     ],
 )
 def test_unknown_target_is_refused_before_any_probe(
-    project: Project, target: str, code: int, said: str
+    project: Project, target: str, code: int, message: str
 ) -> None:
     """A missing script exits with 2, an unknown case with 3."""
     ending = project.run("bisect", target, *ENDS)
     assert (ending.code, ending.out) == (code, "")
-    assert said in ending.error
+    assert message in ending.error
 
 
 SINCE_COMMAND = (
@@ -646,7 +646,7 @@ def test_bisect_case_by_fact_requires_ends_that_differ_in_it(project: Project) -
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--fact", "ops", "--when", "value"), "--fact ops: goes with --when facts"),
         (("--stage", "compile", "--when", "value"), "--stage compile: goes with --when time"),
@@ -654,9 +654,9 @@ def test_bisect_case_by_fact_requires_ends_that_differ_in_it(project: Project) -
     ],
 )
 def test_contradicting_predicate_options_are_refused(
-    project: Project, options: tuple[str, ...], said: str
+    project: Project, options: tuple[str, ...], message: str
 ) -> None:
     """Before any probe, where the contradiction is known by then."""
     ending = bisect_since(project, "pass", *ENDS, *options)
     assert ending.code == 2
-    assert said in ending.err
+    assert message in ending.err

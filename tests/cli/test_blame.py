@@ -225,7 +225,7 @@ def test_path_environment_is_replaced_by_a_copy_and_not_changed(project: Project
     own = path.removeprefix("path:").removesuffix("/bin/python")
     project.write({"own.py": f"import sys\nassert not sys.prefix.startswith({own!r})"})
     ending = project.run("blame", "own.py", "--good", path, "--bad", "0.6.1")
-    assert ending.code == 2  # what stands for it does not fail as it does
+    assert ending.code == 2  # the new environment does not fail as the given one does
     assert "are alike" in ending.error
     deed = f"import numpy\nraise (KeyError if sys.prefix == {own!r} else ValueError)(1)"
     project.write({"own.py": f"import sys\n{deed} if numpy.__version__ < '2.2.5' else OSError"})
@@ -235,7 +235,7 @@ def test_path_environment_is_replaced_by_a_copy_and_not_changed(project: Project
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ("report.py", "--good", "0.6.0", "--bad", "0.6.0"),
@@ -258,12 +258,12 @@ def test_path_environment_is_replaced_by_a_copy_and_not_changed(project: Project
     ],
 )
 def test_blame_refuses_invalid_ends_before_any_trial(
-    project: Project, arguments: tuple[str, ...], said: str
+    project: Project, arguments: tuple[str, ...], message: str
 ) -> None:
     """Equal ends, ends that differ in devices, unknown releases and targets."""
     ending = run_refused(project, *arguments)
     assert ending.code == 2
-    assert said in ending.error
+    assert message in ending.error
 
 
 def test_blame_of_equal_ends_exits_2(project: Project) -> None:
@@ -297,6 +297,6 @@ def test_interrupted_blame_says_how_to_continue(project: Project) -> None:
             assert search.poll() is None
             time.sleep(0.05)
         search.send_signal(signal.SIGINT)
-        _, said = search.communicate()
+        _, errors = search.communicate()
     assert search.returncode == 130
-    assert "interrupted; the same command goes on where it was" in said
+    assert "interrupted; the same command goes on where it was" in errors

@@ -137,7 +137,7 @@ def test_two_selects_with_the_same_case_id_are_refused(new_project: MakeProject)
 def test_select_without_a_match_is_refused(
     new_project: MakeProject, select: str, code: int, message: str
 ) -> None:
-    """An unknown name proposes the nearest one, a wrong path says what was expected."""
+    """The message proposes the nearest name, or the kind of path that was expected."""
     project = new_project(
         {"cases/fam/topic.py": GOOD, "empty/readme.txt": "", "plain.py": "x = 1\n"}
     )

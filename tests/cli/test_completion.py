@@ -94,9 +94,11 @@ def test_completion_imports_no_command_module(project: Project) -> None:
     """Completion runs at each press of a key, so it must start fast."""
     line = "conformance run loops/"
     first = complete_line(project.path, line)
-    told = complete_line(project.path, line, "-X", "importtime")
-    imported = {text.rpartition("|")[2].strip() for text in told if text.startswith("import time:")}
-    assert [text for text in told if "|" not in text] == first
+    lines = complete_line(project.path, line, "-X", "importtime")
+    imported = {
+        text.rpartition("|")[2].strip() for text in lines if text.startswith("import time:")
+    }
+    assert [text for text in lines if "|" not in text] == first
     assert "conformance.cli.words" in imported
     assert imported.isdisjoint({"jax", "numpy", "conformance.cli.run", "conformance.engine.plan"})
 

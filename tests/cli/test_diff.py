@@ -290,8 +290,8 @@ def test_diff_between_lowerings_for_two_platforms(lowered: Project) -> None:
     assert ending.out.startswith(f"f/a on {OLD}\n\nstablehlo -> stablehlo-tpu  1 pattern")
     assert "semantic  sine -> cosine" in ending.out
     assert lowered.run(*between, "stablehlo-cuda").code == 0
-    (told,) = lowered.run(*between, "stablehlo-tpu", "--json", "-").json
-    assert (told["cells"], told["ir"]) == ([OLD, OLD], "stablehlo -> stablehlo-tpu")
+    (data,) = lowered.run(*between, "stablehlo-tpu", "--json", "-").json
+    assert (data["cells"], data["ir"]) == ([OLD, OLD], "stablehlo -> stablehlo-tpu")
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_diff_only_changed_groups_jobs_by_root_cause(project: Project) -> None:
         "  f/0\n  f/1\n  f/2\n  ... 1 more job (--full)\n\n"
         "fixed in 1 job: raised ValueError at execute: bad -> ok at execute\n  f/x\n"
     )
-    told = project.run("diff", "1", "2", "--only-changed", "--json", "-").json
-    assert [(one["case"], one["transition"]) for one in told] == [
+    data = project.run("diff", "1", "2", "--only-changed", "--json", "-").json
+    assert [(one["case"], one["transition"]) for one in data] == [
         *((f"f/{n}", "regressed") for n in range(4)),
         ("f/x", "fixed"),
     ]

@@ -105,7 +105,7 @@ def test_full_cache_disk_does_not_stop_a_run(
 ) -> None:
     """One warning is logged, and all records are in the run."""
     project = new_project({TOPIC: FIRST_SMALL})
-    assert project.run("run", "fam/two").code == 0  # so that the environment is there
+    assert project.run("run", "fam/two").code == 0  # provisions the environment
     disk = new_disk("size=2m")
     make_test_cache(disk)
     monkeypatch.setenv("CONFORMANCE_CACHE", str(disk))

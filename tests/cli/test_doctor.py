@@ -27,12 +27,12 @@ def hide_python(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     """Pretend that a Python is missing on this host."""
     find = find_interpreter
 
-    def found(python: str, *, download: bool = True) -> Path:
+    def find_other(python: str, *, download: bool = True) -> Path:
         if python == missing:
             raise MissingInterpreterError(python, [])
         return find(python, download=download)
 
-    monkeypatch.setattr(host_checks, "find_interpreter", found)
+    monkeypatch.setattr(host_checks, "find_interpreter", find_other)
 
 
 def find_line(ending: Ending, what: str) -> str:
@@ -54,9 +54,9 @@ def test_doctor_reports_python_missing_for_a_matrix(
     hide_python(monkeypatch, "3.14")
     project = new_project({"cases/fam/numbers.py": GOOD, "matrix/pythons.toml": MATRIX})
     ending = project.run("doctor")
-    told = find_line(ending, "python 3.14")
-    assert told.startswith("absent python 3.14: 1 cell of matrix pythons needs it: ")
-    assert "uv python install 3.14" in told
+    line = find_line(ending, "python 3.14")
+    assert line.startswith("absent python 3.14: 1 cell of matrix pythons needs it: ")
+    assert "uv python install 3.14" in line
     status = {one["what"]: one["status"] for one in project.run("doctor", "--json", "-").json}
     assert status["python 3.14"] == "absent"
 
@@ -68,8 +68,8 @@ def test_doctor_accepts_missing_python_that_no_cell_needs(
     """The line says that no cell of a matrix needs it."""
     hide_python(monkeypatch, "3.14")
     project = new_project({"cases/fam/numbers.py": GOOD})
-    told = find_line(project.run("doctor"), "python 3.14")
-    assert told == "ok     python 3.14: not on this host, and no cell of a matrix needs it"
+    line = find_line(project.run("doctor"), "python 3.14")
+    assert line == "ok     python 3.14: not on this host, and no cell of a matrix needs it"
 
 
 @pytest.mark.usefixtures("missing_interpreter_fails")

@@ -77,9 +77,11 @@ def project(project: Project) -> Project:
     return project
 
 
-def describe_transitions(said: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
+def describe_transitions(answer: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     """Return kind, value before and value after of each changed case."""
-    return {one["case"]: (one["kind"], one["before"], one["after"]) for one in said["transitions"]}
+    return {
+        one["case"]: (one["kind"], one["before"], one["after"]) for one in answer["transitions"]
+    }
 
 
 @pytest.mark.cell
@@ -226,14 +228,14 @@ def test_nondeterministic_functions_are_flaky_and_no_change(new_project: MakePro
     (project.path / "cases").rmdir()
     ending = project.run("upgrade", "0.6.1", "0.6.2", "--json", "-")
     assert ending.code == 0, ending.err
-    said = ending.json
-    assert (said["transitions"], [one["case"] for one in said["cases"]]) == ([], ["noisy/seeded"])
-    spread = {one["case"].partition("/")[2]: one["reason"] for one in said["flaky"]}
+    data = ending.json
+    assert (data["transitions"], [one["case"] for one in data["cases"]]) == ([], ["noisy/seeded"])
+    spread = {one["case"].partition("/")[2]: one["reason"] for one in data["flaky"]}
     assert spread.keys() == {"keyed", "drawn", "scaled", "stamped"}
     apart = r"0\.6\.[12]: attempts disagree: out (\d) of \1 elements differ, worst at .* against "
     assert all(re.match(apart, spread[name]) for name in ("keyed", "drawn", "scaled"))
     assert re.search(r"attempts disagree: out\['at'\] is '\d+', then '\d+'", spread["stamped"])
-    assert said["jobs"] == {"tried": 10, "of": 10}
+    assert data["jobs"] == {"tried": 10, "of": 10}
     alone = project.run("upgrade", "0.6.1", "0.6.2", "noisy:keyed", "--json", "-")
     assert (alone.code, len(alone.json["flaky"])) == (3, 1)
     assert alone.json["verdict"] == (

@@ -39,7 +39,7 @@ def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 def make_run(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **info: Any) -> Path:
     """Make a run of two jobs that started some days ago."""
     began = datetime.now(UTC) - timedelta(days=40 - day)
-    said = {"started": began.isoformat(), "host": {"cpus": 2}, "versions": {"python": "3.11"}}
+    times = {"started": began.isoformat(), "host": {"cpus": 2}, "versions": {"python": "3.11"}}
     attempts = info.pop("attempts", 1)
     return write(
         project.path / "reports" / "runs" / f"night-{day}",
@@ -49,7 +49,7 @@ def make_run(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **inf
             RunCell(id=A, versions={"jax": "0.5.3"}),
             RunCell(id=NIGHTLY, versions={"jax": "0.13.0.dev20260501"}),
         ),
-        **{**said, **info},
+        **{**times, **info},
     ).path
 
 
@@ -79,10 +79,10 @@ def test_history_add_skips_unfinished_and_unreadable_runs(project: Project) -> N
     (broken / "run.json").write_text("{")
     ending = project.run("history", "add", "reports/runs")
     assert (ending.code, ending.out) == (ExitCode.USAGE, "night-1: added as 1\n")
-    told = ending.err.splitlines()
-    assert len(told) == 2
-    assert "night-3" in told[0]
-    assert told[1].endswith(
+    lines = ending.err.splitlines()
+    assert len(lines) == 2
+    assert "night-3" in lines[0]
+    assert lines[1].endswith(
         "the run did not end, expected one that did; "
         f"conformance run --resume --run {half.relative_to(project.path)}"
     )
@@ -131,8 +131,12 @@ def test_regression_is_new_confirmed_known_and_fixed(project: Project) -> None:
     assert project.run("history", "regressions").out == "nothing is open\n"
     assert "fixed in 4, jax-ml/jax#1" in project.run("history", "regressions", "--all").out
     data = project.run("history", "regressions", "--all", "--json", "-").json
-    (told,) = data["regressions"]
-    assert (told["standing"], told["verdict"], told["places"]) == ("fixed", "regressed", [A])
+    (regression,) = data["regressions"]
+    assert (regression["standing"], regression["verdict"], regression["places"]) == (
+        "fixed",
+        "regressed",
+        [A],
+    )
     assert [(e["kind"], e["run"]) for e in data["events"]] == [
         ("new", 2), ("confirmed", 3), ("fixed", 4),
     ]  # fmt: skip
@@ -215,8 +219,8 @@ def test_only_history_and_notify_import_sqlalchemy() -> None:
         "import conformance.cli.history\n"
         "print('sqlalchemy' in sys.modules, 'alembic' in sys.modules)\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines() == ["", "True False"]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["", "True False"]
 
 
 def test_infra_outcomes_are_no_regressions(project: Project) -> None:

@@ -30,19 +30,19 @@ def test_internal_error_exits_70(
 
     monkeypatch.setattr(importlib, "import_module", broken)
     assert int(main(["list"])) == 70
-    said = capsys.readouterr().err
-    assert "Traceback (most recent call last):" in said
-    assert type(error).__name__ in said
-    assert said.splitlines()[-1].startswith("conformance: internal error; ")
+    output = capsys.readouterr().err
+    assert "Traceback (most recent call last):" in output
+    assert type(error).__name__ in output
+    assert output.splitlines()[-1].startswith("conformance: internal error; ")
 
 
 def test_ctrl_c_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with the status of an internal error."""
 
-    def interrupted(_: str) -> object:
+    def interrupt(_: str) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importlib, "import_module", interrupted)
+    monkeypatch.setattr(importlib, "import_module", interrupt)
     assert main(["list"]) == ExitCode.INTERRUPTED
 
 

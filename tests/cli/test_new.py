@@ -208,7 +208,7 @@ def _passes_ruff(file: Path) -> bool:
 
 @pytest.mark.cell
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("import einops\n", "report.py: needs the package einops, which no cell has"),
         ("open('data.txt')\n", "report.py: reads a file: [Errno 2] No such file or directory"),
@@ -221,17 +221,19 @@ def _passes_ruff(file: Path) -> bool:
         ("print(x)\n", "report.py: is incomplete: NameError: name 'x' is not defined"),
     ],
 )
-def test_new_refuses_a_script_that_makes_no_case(project: Project, script: str, said: str) -> None:
+def test_new_refuses_a_script_that_makes_no_case(
+    project: Project, script: str, message: str
+) -> None:
     """The message has the reason, and nothing is written."""
     before = read_case_file(project)
     ending = make_case(project, script, "--timeout", "3", cells=("--cell", "0.6.2"))
     assert ending.code == 2
-    assert said in ending.error
+    assert message in ending.error
     assert read_case_file(project) == before
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("gone.py",), "gone.py: cannot be read: no such file or directory"),
         (("cases",), "cases: cannot be read: is a directory"),
@@ -255,12 +257,12 @@ def test_new_refuses_a_script_that_makes_no_case(project: Project, script: str, 
     ],
 )
 def test_invalid_arguments_of_new_are_refused_before_any_job(
-    project: Project, options: tuple[str, ...], said: str
+    project: Project, options: tuple[str, ...], message: str
 ) -> None:
     """One line, exit 2."""
     project.write({"ok.py": "print(1)\n", "3.py": "print(1)\n", "prose": "It does not work.\n"})
     (project.path / "bytes").write_bytes(b"\xff\xfe\x00")
     ending = project.run("new", *options)
     assert ending.code == 2
-    assert said in ending.error
+    assert message in ending.error
     assert ending.out == ""

@@ -107,10 +107,10 @@ def test_refusing_index_makes_only_nightly_cells_infra(project: Project) -> None
     ending = project.run("run", "--matrix", "nightly", "--json", "-")
     assert ending.code == 4
     assert outcomes_by_cell(ending) == {CELL: {"ok"}, UNKNOWN_NIGHTLY: {"infra"}}
-    said = read_infra_reason(ending)
-    assert said.startswith("nightly index http://***@127.0.0.1:9/index/: ")
-    assert "Connection refused" in said
-    assert "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool.conformance]" in said
+    reason = read_infra_reason(ending)
+    assert reason.startswith("nightly index http://***@127.0.0.1:9/index/: ")
+    assert "Connection refused" in reason
+    assert "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool.conformance]" in reason
     for file in project.newest.path.rglob("*"):
         assert file.is_dir() or b"secret" not in file.read_bytes()
     markdown = project.run("report", "--markdown", "-").out
@@ -205,17 +205,17 @@ def test_nightly_cells_are_compared_regardless_of_date(
     assert read_changes_since(first) is None
     second = nightly_project.run(*run)
     assert outcomes_by_cell(second)[f"jax{NIGHTS[1]}-py311-cpu8"] == {"ok"}
-    told = read_changes_since(second)
-    assert [told[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
-    assert told["installed"] == [
+    changes = read_changes_since(second)
+    assert [changes[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
+    assert changes["installed"] == [
         {"place": "nightly-cpu8", "package": "jax", "before": NIGHTS[0], "after": NIGHTS[1]}
     ]
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     third = nightly_project.run(*run)
     assert (third.code, outcomes_by_cell(third)[UNKNOWN_NIGHTLY]) == (4, {"infra"})
-    told = read_changes_since(third)
-    assert {job["place"] for job in told["silent"]} == {"nightly-cpu8"}
-    assert [told[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
+    changes = read_changes_since(third)
+    assert {job["place"] for job in changes["silent"]} == {"nightly-cpu8"}
+    assert [changes[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
 
 
 @pytest.mark.cell
@@ -228,15 +228,15 @@ def test_resumed_run_keeps_its_nightly(
     began = nightly_project.run("run", "--matrix", "nightly", *run)
     assert outcomes_by_cell(began)[UNKNOWN_NIGHTLY] == {"infra"}
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", upstream.index.url)
-    told = {CELL: {"ok"}, f"jax{NIGHTS[1]}-py311-cpu8": {"ok"}}
-    assert outcomes_by_cell(nightly_project.run("run", "--resume", *run)) == told
+    expected = {CELL: {"ok"}, f"jax{NIGHTS[1]}-py311-cpu8": {"ok"}}
+    assert outcomes_by_cell(nightly_project.run("run", "--resume", *run)) == expected
     upstream.add("0.6.3.dev20260113")
-    assert outcomes_by_cell(nightly_project.run("run", "--resume", *run)) == told
+    assert outcomes_by_cell(nightly_project.run("run", "--resume", *run)) == expected
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     again = nightly_project.run("run", "--resume", *run)
-    assert (again.code, outcomes_by_cell(again)) == (0, told)
+    assert (again.code, outcomes_by_cell(again)) == (0, expected)
     written = (nightly_project.path / "night" / "results.jsonl").read_text()
-    assert {json.loads(line)["cell"] for line in written.splitlines()} == told.keys()
+    assert {json.loads(line)["cell"] for line in written.splitlines()} == expected.keys()
 
 
 @pytest.mark.cell

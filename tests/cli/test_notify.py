@@ -49,12 +49,12 @@ def project(project: Project, monkeypatch: pytest.MonkeyPatch, server: GithubSer
 
 def add_run(project: Project, day: int, *records: Any, **info: Any) -> Path:
     """Make a run of some jobs, and add it to the store."""
-    said = {
+    fields = {
         "started": f"2026-05-{day:02}T03:00:00+00:00", "finished": f"2026-05-{day:02}T04:00:00Z",
         **info,
     }  # fmt: skip
-    path = write(project.path / "reports" / "runs" / f"night-{day:02}", *records, **said).path
-    assert project.run("history", "add").code == (0 if said["finished"] else ExitCode.NOTHING)
+    path = write(project.path / "reports" / "runs" / f"night-{day:02}", *records, **fields).path
+    assert project.run("history", "add").code == (0 if fields["finished"] else ExitCode.NOTHING)
     return path
 
 
@@ -90,20 +90,20 @@ def test_two_notify_processes_open_an_issue_once(project: Project, server: Githu
     """The second waits for the first and finds the issue."""
     add_run(project, 1, regressed_job())
     both = [project.start("notify", "--github", REPOSITORY, "--yes") for _ in range(2)]
-    said = sorted(process.communicate()[0].split()[0] for process in both)
+    first_words = sorted(process.communicate()[0].split()[0] for process in both)
     assert [process.returncode for process in both] == [0, 0]
-    assert said == ["1", "open"]  # `1 root cause: nothing to do`
+    assert first_words == ["1", "open"]  # `1 root cause: nothing to do`
     assert len(server.issues) == 1
 
 
 def test_issue_is_opened_closed_and_reopened(project: Project, server: GithubServer) -> None:
     """Seen twice, fixed, and back."""
-    said = []
+    actions = []
     for day, job in enumerate((regressed_job(), regressed_job(), FINE, regressed_job()), 1):
         add_run(project, day, job)
         server.now = server.now.replace(day=day, hour=6)
-        said.append(run_notify(project, "--yes").out.partition(" (")[0].splitlines()[0])
-    assert said == [
+        actions.append(run_notify(project, "--yes").out.partition(" (")[0].splitlines()[0])
+    assert actions == [
         f"open #1 f/a regressed: {REASON}", "1 root cause: nothing to do", "close #1", "reopen #1",
     ]  # fmt: skip
     assert server.issues[1]["state"] == "open"
@@ -193,7 +193,7 @@ def test_rejected_issue_does_not_stop_the_others(project: Project, server: Githu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--github", "owner"], "--github owner: expected OWNER/REPO"),
         (["--github", REPOSITORY, "--url", "a b"], "--url a b: expected http://... or https://..."),
@@ -204,11 +204,11 @@ def test_rejected_issue_does_not_stop_the_others(project: Project, server: Githu
     ],
 )  # fmt: skip
 def test_invalid_arguments_of_notify_are_refused(
-    project: Project, arguments: list[str], said: str
+    project: Project, arguments: list[str], message: str
 ) -> None:
     """One line each."""
     ending = project.run("notify", *arguments)
-    assert (ending.code, ending.error) == (ExitCode.USAGE, said)
+    assert (ending.code, ending.error) == (ExitCode.USAGE, message)
 
 
 def test_missing_pygithub_names_the_extra_to_install(

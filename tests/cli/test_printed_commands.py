@@ -56,8 +56,8 @@ def find_rejected(commands: Iterable[str]) -> list[str]:
         try:
             printed.check(command)
         except (click.ClickException, ConformanceError, ValueError) as error:
-            said = error.format_message() if isinstance(error, click.ClickException) else error
-            found.append(f"{command}: {said}")
+            reason = error.format_message() if isinstance(error, click.ClickException) else error
+            found.append(f"{command}: {reason}")
     return found
 
 
@@ -176,8 +176,8 @@ def test_commands_of_upgrades_are_valid(tmp_path: Path) -> None:
     found |= printed.in_text(render_upgrade_markdown(upgraded)) | printed.in_json(
         msgspec.to_builtins(make_upgrade_file(upgraded))
     )
-    told = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)
-    for page in write(tried.report(cells=told), tmp_path).rglob("*.html"):
+    run_cells = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)
+    for page in write(tried.report(cells=run_cells), tmp_path).rglob("*.html"):
         found |= printed.in_page(page.read_bytes())
     assert find_rejected(found) == []
 

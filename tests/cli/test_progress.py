@@ -61,8 +61,8 @@ def test_progress_prints_a_line_while_no_job_ends(
 ) -> None:
     """Provisioning comes first; a log should show that the run is alive."""
     monkeypatch.setattr(progress, "INTERVAL", 0.01)
-    said = ""
+    output = ""
     with ProgressLines(40):
-        while said.count("\n") < 2:
-            said += capsys.readouterr().err
-    assert set(said.splitlines()) == {"0 of 40 jobs done"}
+        while output.count("\n") < 2:
+            output += capsys.readouterr().err
+    assert set(output.splitlines()) == {"0 of 40 jobs done"}

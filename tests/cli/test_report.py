@@ -244,9 +244,9 @@ def test_run_in_a_pipe_makes_its_site_only_with_report(new_project: MakeProject)
     quiet = project.run("run", "fam/one", "--run", "quiet")
     assert quiet.out.splitlines()[-1].startswith("results in ")
     assert not (project.path / "quiet" / "report").exists()
-    told = project.run("run", "fam/one", "--run", "told", "--report")
-    assert told.code == 0
-    assert told.out.splitlines()[-1].endswith("/told/report/index.html")
+    reported = project.run("run", "fam/one", "--run", "told", "--report")
+    assert reported.code == 0
+    assert reported.out.splitlines()[-1].endswith("/told/report/index.html")
     assert (project.path / "told" / "report" / "cases" / "fam" / "one.html").exists()
 
 
@@ -261,7 +261,9 @@ def run_in_terminal(project: Project, *arguments: str) -> str:
     ) as process:  # fmt: skip
         os.close(theirs)
         shown = b""
-        with contextlib.suppress(OSError):  # how a terminal says that the other end is gone
+        with contextlib.suppress(
+            OSError
+        ):  # a pseudo-terminal raises EIO when its other end is closed
             while data := os.read(ours, 65536):
                 shown += data
     os.close(ours)

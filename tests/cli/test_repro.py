@@ -172,7 +172,7 @@ def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
 
 @pytest.mark.cell
 @pytest.mark.parametrize(
-    ("case", "code", "said"),
+    ("case", "code", "message"),
     [
         ("sharded[fits]", 0, "expected: "),
         ("refused", 0, "seen, as expected: TypeError"),
@@ -187,7 +187,9 @@ def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
         ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
     ],
 )
-def test_repro_file_ends_as_the_case_did(project: Project, case: str, code: int, said: str) -> None:
+def test_repro_file_ends_as_the_case_did(
+    project: Project, case: str, code: int, message: str
+) -> None:
     """It does not import the harness, and satisfies a formatter and a linter."""
     ending = project.run(
         "repro", f"family/{case}", "--cell", "0.6.2", "--out", "bug.py", "--no-check"
@@ -196,7 +198,7 @@ def test_repro_file_ends_as_the_case_did(project: Project, case: str, code: int,
     file = project.path / "bug.py"
     assert "conformance" not in re.sub(r"^#.*$", "", file.read_text(), flags=re.MULTILINE)
     got, text = run_alone(file)
-    assert (got, said in text) == (code, True), text
+    assert (got, message in text) == (code, True), text
     for command in (
         ("check", "--select", "F,E9"),
         ("format", "--check", "--line-length", "100"),
@@ -211,8 +213,8 @@ def test_repro_names_variants_that_it_cannot_assert(project: Project) -> None:
     """A plain call cannot express a variant with static arguments."""
     ending = project.run("repro", "family/with_statics", "--cell", "0.6.2", "--no-check")
     assert ending.code == 0, ending.err
-    told = "it does not assert same_as vmap_of_one, which only the harness can check\n"
-    assert told in ending.err
+    expected = "it does not assert same_as vmap_of_one, which only the harness can check\n"
+    assert expected in ending.err
     (file,) = project.path.glob("repro_*.py")
     assert "# not asserted below: same_as vmap_of_one, which only" in file.read_text()
 
@@ -228,10 +230,10 @@ def test_repro_raises_the_recorded_signature(project: Project) -> None:
         "repro", case, "--cell", "0.6.2", "--run", run, "--issue", "--json", "told.json"
     )
     assert ending.code == 0, ending.err
-    told = json.loads((project.path / "told.json").read_text())
-    assert told["cell"] == "jax0.6.2-py311-cpu8"
-    assert told["command"] == f"uv run {told['file']}"
-    code, text = run_alone(project.path / told["file"])
+    data = json.loads((project.path / "told.json").read_text())
+    assert data["cell"] == "jax0.6.2-py311-cpu8"
+    assert data["command"] == f"uv run {data['file']}"
+    code, text = run_alone(project.path / data["file"])
     last = text.rstrip().rpartition("\nValueError: ")[2]
     assert code == 1
     assert make_signature("ValueError", last) == record["error"]["signature"]
@@ -317,8 +319,8 @@ def refused(x):
     assert run_alone(project.path / "bug.py")[0] == 0
     ending = project.run("repro", "mine.losses:refused", "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
-    code, said = run_alone(project.path / "bug.py")
-    assert (code, "TypeError: can't multiply sequence by non-int" in said) == (1, True), said
+    code, output = run_alone(project.path / "bug.py")
+    assert (code, "TypeError: can't multiply sequence by non-int" in output) == (1, True), output
 
 
 @pytest.mark.cell
@@ -358,8 +360,8 @@ for by in (FACTOR, "a"):
     select = "scripts/report.py::jnp_multiply"
     ending = project.run("repro", select, "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
-    code, said = run_alone(project.path / "bug.py")
-    assert (code, "seen: [2. 2.]" in said) == (0, True), said
+    code, output = run_alone(project.path / "bug.py")
+    assert (code, "seen: [2. 2.]" in output) == (0, True), output
     ending = project.run("repro", "scripts/report.py::jnp_mul", "--cell", "0.6.2")
     assert ending.code == 3
     assert "no snapshot is named jnp_mul (did you mean 'jnp_multiply'?)" in ending.error
@@ -382,7 +384,7 @@ def test_repro_file_compiles_for_a_tpu_without_the_hardware(project: Project) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("family/nothing", "--cell", "0.6.2"), 3, "no case matches family/nothing"),
         (
@@ -413,8 +415,8 @@ def test_repro_file_compiles_for_a_tpu_without_the_hardware(project: Project) ->
     ],
 )
 def test_invalid_arguments_of_repro_are_refused_before_any_job(
-    project: Project, arguments: tuple[str, ...], code: int, said: str
+    project: Project, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     """One line each."""
     ending = project.run("repro", *arguments)
-    assert (ending.code, said in ending.error) == (code, True), ending.err
+    assert (ending.code, message in ending.error) == (code, True), ending.err

@@ -76,7 +76,7 @@ def test_repro_of_a_pasted_report_sets_its_variables(project: Project) -> None:
 
 @pytest.mark.cell
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((*CELL, "--cell", "0.6.1"), "got 2 cells, expected one for a script"),
         ((*CELL, "--run", "reports"), "--run: goes with a case, got a script"),
@@ -85,12 +85,12 @@ def test_repro_of_a_pasted_report_sets_its_variables(project: Project) -> None:
     ],
 )
 def test_repro_of_a_script_refuses_options_of_cases(
-    project: Project, options: tuple[str, ...], said: str
+    project: Project, options: tuple[str, ...], message: str
 ) -> None:
     """Before anything runs."""
     ending = project.run("repro", "report.py", *options)
     assert ending.code == 2
-    assert said in ending.error
+    assert message in ending.error
 
 
 @pytest.mark.cell

@@ -101,8 +101,8 @@ def test_decisions_of_concurrent_reviewers_are_all_stored(reviewed: Project) -> 
         reviewed.start("review", "--reject", one, "--reason", f"because {one}") for one in ids
     ]
     for reviewer in reviewers:
-        _, said = reviewer.communicate()
-        assert (reviewer.returncode in {0, 1}, said) == (True, "")
+        _, errors = reviewer.communicate()
+        assert (reviewer.returncode in {0, 1}, errors) == (True, "")
     reasons = {group["decision"]["reason"] for group in read_groups(reviewed).values()}
     assert reasons == {f"because {one}" for one in ids}
 
@@ -185,9 +185,9 @@ def test_exported_patches_equal_writing_in_place(
     monkeypatch.delenv("CI")
     assert reviewed.run("review", *flags).code == 1
     assert read_tree(clone) == read_tree(reviewed.path) != before
-    told = run_program(clone, "git", "log", "-2", "--format=%s", "--name-only").split("\n\n")
+    commits = run_program(clone, "git", "log", "-2", "--format=%s", "--name-only").split("\n\n")
     golden, fix = (
-        told[0].splitlines()[0],
+        commits[0].splitlines()[0],
         run_program(clone, "git", "log", "-1", "--skip=1", "--format=%s"),
     )
     assert golden.startswith("golden: fam/")
@@ -230,9 +230,9 @@ def test_review_shows_the_evidence_of_triage(reviewed: Project) -> None:
     }  # fmt: skip
     file = reviewed.newest.path / "evidence.json"
     file.write_text(json.dumps([found]))
-    told = read_groups(reviewed)["breaks"]
-    assert told["found_out"]["first_bad"] == "0.6.2"
-    text = "\n".join(told["evidence"])
+    group = read_groups(reviewed)["breaks"]
+    assert group["found_out"]["first_bad"] == "0.6.2"
+    text = "\n".join(group["evidence"])
     assert "first bad 0.6.2 (last good 0.6.1), confirmed" in text
     assert "culprit jaxlib 0.6.1 -> 0.6.2" in text
     file.write_text("{")

@@ -191,7 +191,7 @@ def test_decisions_are_stored_and_undone(review: MadeUpReview) -> None:
     assert play(review, script).return_value is None
     again = MadeUpReview(review.directory.path)
 
-    async def resumed(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
+    async def resume(pilot: Pilot[ExitCode], app: ReviewApp) -> None:
         assert read_widget(app, "place").startswith(" 3/4 undecided")
         await pilot.press("p", "p")
         assert read_widget(app, "place").startswith(" 1/4 accept")
@@ -200,7 +200,7 @@ def test_decisions_are_stored_and_undone(review: MadeUpReview) -> None:
         await pilot.press("u")
         assert read_widget(app, "message") == "nothing to undo"
 
-    play(again, resumed)
+    play(again, resume)
     assert read_stored_choices(review) == [Choice.REJECT]
 
 

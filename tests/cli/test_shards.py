@@ -38,12 +38,12 @@ pytestmark = pytest.mark.project(CASES)
 
 def comparable_json(ending: Ending) -> dict[str, Any]:
     """Return the JSON of a run without times, places and cache state."""
-    said = ending.json
-    for record in said["results"]:
+    data = ending.json
+    for record in data["results"]:
         for name in ("seconds", "max_rss_bytes", "cached", "artifacts"):
             record.pop(name)
-    cells = [(cell["id"], cell["lock"]) for cell in said["cells"]]
-    counts = [said[name] for name in ("exit", "counts", "results", "exclusions")]
+    cells = [(cell["id"], cell["lock"]) for cell in data["cells"]]
+    counts = [data[name] for name in ("exit", "counts", "results", "exclusions")]
     return {"cells": cells, "counts": counts}
 
 

@@ -236,7 +236,7 @@ def test_shrink_replaces_a_library_call_by_its_equations(project: Project) -> No
 
 @pytest.mark.cell
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("family/nothing", "--bad", "0.6.2"), 3, "no case matches family/nothing"),
         (("family/loop", "--bad", "0.6.2"), 2, "family/loop is 2 cases, expected one"),
@@ -267,11 +267,11 @@ def test_shrink_replaces_a_library_call_by_its_equations(project: Project) -> No
     ],
 )  # fmt: skip
 def test_shrink_refuses_what_it_cannot_shrink(
-    project: Project, arguments: tuple[str, ...], code: int, said: str
+    project: Project, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     """Nothing to keep, no way to judge, several cases or cells, flaky cases."""
     ending = project.run("shrink", *arguments)
-    assert (ending.code, said in ending.err) == (code, True), ending.err
+    assert (ending.code, message in ending.err) == (code, True), ending.err
 
 
 @pytest.mark.cell
@@ -358,7 +358,7 @@ def test_shrink_compares_a_script_with_the_nearest_other_output(project: Project
 
 @pytest.mark.cell
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "message"),
     [
         ("print(1)", (), "ok; expected a cell with another result (jax0.6.1"),
         ("print(1)", ("--good", "0.6.2"), "the same cell twice, expected two"),
@@ -368,9 +368,9 @@ def test_shrink_compares_a_script_with_the_nearest_other_output(project: Project
     ],
 )
 def test_shrink_refuses_invalid_scripts_and_options(
-    project: Project, text: str, options: tuple[str, ...], said: str
+    project: Project, text: str, options: tuple[str, ...], message: str
 ) -> None:
     """Before anything is removed."""
     project.write({"report.py": text, "other.py": ""})
     ending = project.run("shrink", "report.py", "--bad", "0.6.2", *options)
-    assert (ending.code, said in ending.err) == (2, True), ending.err
+    assert (ending.code, message in ending.err) == (2, True), ending.err

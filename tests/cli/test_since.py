@@ -67,8 +67,8 @@ def test_run_is_compared_with_the_last_finished_run_of_its_matrix(project: Proje
     project.run("run", "--cell", "0.6.2")
     assert project.run(*RUN).json["since"] is None
     unfinished = project.newest.path / "run.json"
-    said = json.loads(unfinished.read_text())
-    unfinished.write_text(json.dumps({**said, "finished": "", "exit": None}))
+    data = json.loads(unfinished.read_text())
+    unfinished.write_text(json.dumps({**data, "finished": "", "exit": None}))
     assert project.run(*RUN).json["since"] is None
     assert project.run(*RUN, "--since", "none").json["since"] is None
     named = project.run(*RUN, "--since", unfinished.parent.name).json["since"]

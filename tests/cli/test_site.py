@@ -26,7 +26,7 @@ def test_write_site_removes_pages_of_the_previous_site(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("listed", ["../outside.txt", "/etc/hosts", "\xff"])
 def test_write_site_deletes_nothing_outside_its_folder(tmp_path: Path, listed: str) -> None:
-    """Whatever path the manifest contains."""
+    """Neither relative nor absolute paths in the manifest are followed."""
     outside = tmp_path / "outside.txt"
     outside.write_text("mine")
     folder = tmp_path / "site"

@@ -80,9 +80,9 @@ def test_script_that_ends_before_a_snapshot_call_is_reported(project: Project) -
     """The error names the line of the missing call."""
     project.write({"scripts/report.py": SCRIPT.replace("y = ", "y = x if len(x) else ")})
     ending = project.run("run", "scripts/report.py", "--cell", "0.6.2", "--json", "-")
-    said = {record["case"]: record["error"] for record in ending.json["results"]}
-    assert said["report/norm"] is None
-    assert said["report/scaled"]["message"] == "report.py ended without the snapshot in line 17"
+    errors = {record["case"]: record["error"] for record in ending.json["results"]}
+    assert errors["report/norm"] is None
+    assert errors["report/scaled"]["message"] == "report.py ended without the snapshot in line 17"
 
 
 def test_snapshot_outside_the_harness_just_calls_the_function() -> None:
@@ -114,5 +114,5 @@ def test_goldens_of_snapshot_calls_survive_edits(project: Project) -> None:
     assert (project.path / "scripts/goldens/report/golden/functions/norm/spans.toml").is_file()
     project.write({"scripts/beside.py": "FACTOR = 5\n"})
     ending = project.run("run", "scripts/report.py", "--cell", "0.6.2", "--json", "-")
-    said = {record["case"]: record["verdict"] for record in ending.json["results"]}
-    assert said == {"report/scaled": "changed", "report/norm": "match"}
+    verdicts = {record["case"]: record["verdict"] for record in ending.json["results"]}
+    assert verdicts == {"report/scaled": "changed", "report/norm": "match"}

@@ -158,23 +158,23 @@ def test_with_package_is_importable_in_the_suite(project: Project) -> None:
 def test_invalid_suite_runs_are_refused(project: Project) -> None:
     """One error line each."""
 
-    def ended(*arguments: str) -> tuple[int, str]:
+    def run_refused(*arguments: str) -> tuple[int, str]:
         ending = project.run("suite", "run", "--cell", "0.6.2", *arguments)
         return ending.code, ending.error
 
-    assert ended("testz") == (2, "testz: no such file or folder, expected the path of tests")
+    assert run_refused("testz") == (2, "testz: no such file or folder, expected the path of tests")
     project.write({"empty/test_empty.py": ""})
-    assert ended("empty") == (3, f"empty: no tests are collected in {CELL}")
-    assert ended("tests", "--", "-k", "nothing_of_it")[0] == 3
-    code, error = ended("tests", "--", "--numprocesses", "2")
+    assert run_refused("empty") == (3, f"empty: no tests are collected in {CELL}")
+    assert run_refused("tests", "--", "-k", "nothing_of_it")[0] == 3
+    code, error = run_refused("tests", "--", "--numprocesses", "2")
     assert (code, "unrecognized arguments: --numprocesses" in error) == (2, True), error
     assert "--with" in error
     project.write({"tests/conftest.py": "raise KeyError('this')\n"})
-    code, error = ended("tests")
+    code, error = run_refused("tests")
     assert code == 2
     assert f"cannot be collected in any cell; {CELL}: KeyError: 'this'" in error
     project.write({"tests/conftest.py": "import os\nos._exit(7)\n"})
-    assert "exit: the process exited with status 7" in ended("tests")[1]
+    assert "exit: the process exited with status 7" in run_refused("tests")[1]
 
 
 @pytest.mark.cell
@@ -234,9 +234,9 @@ def test_upgrade_of_a_suite_finds_broken_and_fixed_tests(new_project: MakeProjec
         lock: (ROOT / lock).read_text(),
     })  # fmt: skip
     ending = project.run("upgrade", "0.5.3", "0.6.2", "--suite", "tests", "--json", "-")
-    said = ending.json
+    data = ending.json
     assert ending.code == 1
-    changed = {(one["case"], one["kind"]): one for one in said["transitions"]}
+    changed = {(one["case"], one["kind"]): one for one in data["transitions"]}
     assert {key: one["changed_in"] for key, one in changed.items()} == {
         ("tests/test_core.py::test_primitive", "broken"): "0.6.0",
         ("tests/test_core.py::test_other", "broken"): "0.6.0",
@@ -249,14 +249,14 @@ def test_upgrade_of_a_suite_finds_broken_and_fixed_tests(new_project: MakeProjec
         "conformance suite run --cell jax0.5.3-py311-cpu8 --cell jax0.6.0-py311-cpu8 "
         "tests/test_core.py::test_primitive"
     )
-    (new,) = said["not_compared"]
+    (new,) = data["not_compared"]
     assert (new["case"], new["reason"]) == (
         "tests/test_new.py::test_new",
         "0.5.3: skipped: too old",
     )
-    assert said["counts"]["unchanged"] == 1
-    assert "of 4 tests 2 break (in 0.6.0), 1 is fixed and 1 is unchanged" in said["verdict"]
-    assert said["jobs"]["tried"] < said["jobs"]["of"]
+    assert data["counts"]["unchanged"] == 1
+    assert "of 4 tests 2 break (in 0.6.0), 1 is fixed and 1 is unchanged" in data["verdict"]
+    assert data["jobs"]["tried"] < data["jobs"]["of"]
     both = project.run("upgrade", "0.5.3", "0.6.2", "shard_map_while", "--suite", "tests")
     assert (both.code, "--suite and SELECT" in both.error) == (2, True)
 

@@ -92,9 +92,11 @@ def make_environment(folder: Path, release: str) -> str:
     for name in ("jax", "jaxlib"):
         (packages / name).mkdir()
         (packages / name / "__init__.py").write_text(f'__version__ = "{release}"\n')
-        told = packages / f"{name}-{release}.dist-info"
-        told.mkdir()
-        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n")
+        dist_info = packages / f"{name}-{release}.dist-info"
+        dist_info.mkdir()
+        (dist_info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
+        )
     # As site folders, so that what is installed there from a checkout is found as well.
     added = [f"import site; site.addsitedir({folder!r})" for folder in site.getsitepackages()]
     (packages / "own.pth").write_text("\n".join(added))
@@ -133,7 +135,7 @@ def test_suite_accept_writes_and_updates_known_failures(project: Project, tmp_pa
     assert {record.attempts for record in read_failed(project)} == {2}
     with another_writer(file.parent, 2) as released:
         shown = project.run("suite", "accept", "mine", "--dry-run")
-        assert not released.is_set()  # what is only shown waits for nobody
+        assert not released.is_set()  # a dry run does not wait for the lock
     assert (shown.code, file.exists()) == (0, False)
     assert '+    "tests/test_mine.py::test_fixed",' in shown.out.splitlines()
     taken = project.run("suite", "accept", "mine", project.newest.path)
@@ -141,10 +143,10 @@ def test_suite_accept_writes_and_updates_known_failures(project: Project, tmp_pa
     assert taken.out == "3 tests added, 0 changed, 0 ended; 3 known to fail, 3 deviations\n"
     assert file.read_text().partition("\n\n")[2] == WRITTEN
     written = file.read_bytes()
-    # Nothing is unexpected, nor is there anything to write.
+    # The accepted failures are known, and accepting again changes nothing.
     known = run_suite(project, old, new, "--fresh")
     assert known.code == 0, known.out
-    # What is known is not run a second time.
+    # A known failure is not repeated.
     assert {(record.verdict, record.attempts) for record in read_failed(project)} == {("known", 1)}
     assert (
         project.run("suite", "accept", "mine")
@@ -152,7 +154,7 @@ def test_suite_accept_writes_and_updates_known_failures(project: Project, tmp_pa
         .startswith("0 tests added, 0 changed, 0 ended")
     )
     assert file.read_bytes() == written
-    # What a person wrote is kept, and what passes now has ended.
+    # A reason edited by hand remains, and a test that passes now is removed.
     file.write_text(file.read_text().replace('reason = "newer"', 'reason = "the true reason"'))
     project.write({f"{tmp_path}/checkout/tests/test_mine.py": TESTS.replace("value =", "return #")})
     fixed = run_suite(project, old)
@@ -164,7 +166,7 @@ def test_suite_accept_writes_and_updates_known_failures(project: Project, tmp_pa
     )
     assert "the true reason" in file.read_text()
     assert "test_fixed" not in file.read_text()
-    # A name that is no test's is an error before anything runs.
+    # The name of a missing test is an error before anything runs.
     project.write({f"{tmp_path}/checkout/tests/test_mine.py": TESTS.replace("_broken", "_renamed")})
     dead = run_suite(project, old)
     assert dead.code == 2

@@ -111,7 +111,7 @@ def test_tests_without_a_group_are_reported(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "info", "said"),
+    ("change", "info", "message"),
     [
         ({"complete": False}, {}, "only a part of the suite was asked for; run the suite whole"),
         ({}, {"finished": ""}, "it did not end; run the suite whole, and to its end: conformance"),
@@ -121,7 +121,7 @@ def test_tests_without_a_group_are_reported(project: Project) -> None:
     ],
 )
 def test_history_refuses_runs_it_cannot_combine(
-    project: Project, change: dict[str, Any], info: dict[str, Any], said: str
+    project: Project, change: dict[str, Any], info: dict[str, Any], message: str
 ) -> None:
     """The message has a remedy, and nothing is written."""
     project.run("suite", "history", "signs", make_run(project, "a", OLD, "pk"))
@@ -129,7 +129,7 @@ def test_history_refuses_runs_it_cannot_combine(
     other = make_run(project, "b", NEW, "pp", suite=replace(SUITE, **change), **info)
     ending = project.run("suite", "history", "signs", other)
     assert ending.code == 2
-    assert re.search(said, ending.error)
+    assert re.search(message, ending.error)
     assert read_files(project) == before
 
 
@@ -148,7 +148,7 @@ def test_history_of_a_folder_skips_other_and_incomplete_runs(project: Project) -
 
 def test_invalid_arguments_of_history_are_refused(project: Project) -> None:
     """One line each."""
-    for arguments, said in (
+    for arguments, message in (
         (("nothing",), "nothing: no such suite, expected one of signs"),
         (("signs", project.path), "expected the directory of a run"),
         (("signs", "--file", "x.toml"), "expected a name that ends in .json"),
@@ -156,7 +156,7 @@ def test_invalid_arguments_of_history_are_refused(project: Project) -> None:
     ):
         ending = project.run("suite", "history", *arguments)
         assert ending.code == 2
-        assert said in ending.err
+        assert message in ending.err
     project.write({DATA: "{"})
     assert (
         "expected the data of a conformance history"

@@ -84,21 +84,21 @@ def test_cache_prune_removes_unpinned_checkouts(
 def test_failed_fetch_leaves_no_partial_checkout(project: Project) -> None:
     """One error line each."""
 
-    def ended(*arguments: str) -> tuple[int, str]:
+    def fetch_refused(*arguments: str) -> tuple[int, str]:
         ending = project.run("suite", "fetch", *arguments)
         return ending.code, ending.err.splitlines()[-1]
 
-    assert ended("mimi") == (2, f"conformance: mimi: no such suite, expected one of {NAME}")
-    code, error = ended(NAME, "--revision", "main")
+    assert fetch_refused("mimi") == (2, f"conformance: mimi: no such suite, expected one of {NAME}")
+    code, error = fetch_refused(NAME, "--revision", "main")
     assert (code, "--revision: expected a commit, all 40 hexadecimal" in error) == (2, True)
-    code, error = ended(NAME, "--revision", "0" * 40)
+    code, error = fetch_refused(NAME, "--revision", "0" * 40)
     assert (code, f"has no commit {'0' * 40}" in error) == (2, True)
-    code, error = ended(NAME, "--url", "https://nowhere.invalid/x")
+    code, error = fetch_refused(NAME, "--url", "https://nowhere.invalid/x")
     assert (code, "cannot be fetched: git fetch: " in error) == (4, True)
-    assert ended(NAME, "--url", "-x")[0] == 2
+    assert fetch_refused(NAME, "--url", "-x")[0] == 2
     assert [one["fetched"] for one in project.run("suite", "list", "--json", "-").json] == [False]
     project.write({f"suites/{NAME}/suite.toml": "title = 1\n"})
-    code, error = ended(NAME)
+    code, error = fetch_refused(NAME)
     assert (code, "suite.toml: Expected `str`, got `int` - at `$.title`" in error) == (2, True)
 
 

@@ -37,10 +37,10 @@ def test_topologies_json_lists_every_platform(new_project: MakeProject) -> None:
 @pytest.mark.usefixtures("_no_plugin")
 def test_topologies_text_has_one_line_per_platform(new_project: MakeProject) -> None:
     """And the syntax to name a platform and to ask a plugin."""
-    said = new_project(CASES).run("matrix", "--topologies").out
-    assert "tpu:v5e         1x1 (1)  2x2 (4)  2x4 (8)" in said
-    assert "cuda:h100       NVIDIA H100 80GB HBM3, 79 GiB" in said
-    assert "no plugin was asked: name a cell, e.g. --cell jax0.10.2-tpu:v5e:2x2" in said
+    output = new_project(CASES).run("matrix", "--topologies").out
+    assert "tpu:v5e         1x1 (1)  2x2 (4)  2x4 (8)" in output
+    assert "cuda:h100       NVIDIA H100 80GB HBM3, 79 GiB" in output
+    assert "no plugin was asked: name a cell, e.g. --cell jax0.10.2-tpu:v5e:2x2" in output
 
 
 @pytest.mark.parametrize("cell", ["jax0.10.2-cpu4", ">=0.10"])

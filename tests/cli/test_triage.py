@@ -115,7 +115,7 @@ def test_triage_finds_the_changed_file_of_an_environment(project: Project) -> No
     assert [run_file(python, run / found["repro"]) for python in (copy, release)] == [1, 0]
     assert json.loads((run / "evidence.json").read_text()) == [found]
 
-    # What is known is not searched again, and the pages tell it.
+    # Evidence is not searched again, and the pages show it.
     again = project.run("triage")
     assert (again.code, "(again)" in again.out) == (0, False)
     assert f"culprit: jax 0.6.2 with 1 changed file: {FILE}" in again.out
@@ -124,7 +124,7 @@ def test_triage_finds_the_changed_file_of_an_environment(project: Project) -> No
     shown = project.path / "site" / "repro" / f"{found['cause']}.py"
     assert shown.read_text() == (run / found["repro"]).read_text()
 
-    # Nor is a copy believed to be what it was.
+    # A copy that changed after the search is searched again.
     lax = next((project.path / "copy").glob(f"lib/python*/site-packages/{FILE}"))
     lax.write_text(lax.read_text().replace(WRONG, RIGHT))
     ending = project.run("triage", "--fresh")
@@ -179,7 +179,7 @@ def test_triage_reports_causes_that_it_did_not_search(project: Project) -> None:
     ]
     assert not (project.newest.path / "evidence.json").exists()
 
-    # By hand it is the same search.
+    # `bisect` does the same search.
     ends = ("--good", "0.6.2", "--bad", f"path:{copy}", "--platform", "cpu1")
     ending = project.run("bisect", "slopes/slope", *ends, "--json", "-")
     assert (ending.code, ending.json["last_good"]) == (0, "0.6.2")
@@ -203,5 +203,5 @@ def test_triage_searches_from_the_previous_release(new_project: MakeProject) -> 
     (found,) = ending.json["evidence"]
     assert (found["last_good"], found["first_bad"], found["confirmed"]) == ("0.6.1", "0.6.2", True)
     assert found["command"] == f"uv run repro/{found['cause']}.py"
-    (told,) = found["untold"]
-    assert told.endswith("packages differ, and were not separated")
+    (reason,) = found["untold"]
+    assert reason.endswith("packages differ, and were not separated")

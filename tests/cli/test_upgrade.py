@@ -79,27 +79,27 @@ pytestmark = pytest.mark.project({"cases/family/topic.py": CASES}, locks=["jax0.
 def upgrade_json(project: Project, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Upgrade, and return the exit status and the JSON."""
     ending = project.run("upgrade", *ENDS, *arguments, "--json", "-")
-    said: dict[str, Any] = ending.json
-    return ending.code, said
+    data: dict[str, Any] = ending.json
+    return ending.code, data
 
 
-def list_changes(said: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str, str]]:
+def list_changes(answer: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str, str]]:
     """Return kind, artifact and last release before each change, by case and release."""
     return {
         (one["case"].partition("/")[2], one["changed_in"]): (
             one["kind"], one["artifact"], one["last"],
         )
-        for one in said["transitions"]
+        for one in answer["transitions"]
     }  # fmt: skip
 
 
 @pytest.mark.cell
 def test_upgrade_finds_changes_with_release_kind_and_artifact(project: Project) -> None:
     """Exit 1, because a case breaks."""
-    code, said = upgrade_json(project)
+    code, data = upgrade_json(project)
     assert code == 1
-    assert (said["from"], said["to"], said["platforms"]) == (*ENDS, ["cpu8"])
-    assert list_changes(said) == {
+    assert (data["from"], data["to"], data["platforms"]) == (*ENDS, ["cpu8"])
+    assert list_changes(data) == {
         ("breaks", "0.6.1"): ("broken", "ending", "0.6.0"),
         ("goes_wrong", "0.6.2"): ("wrong", "value", "0.6.1"),
         ("communicates", "0.6.1"): ("facts", "collectives", "0.6.0"),
@@ -107,18 +107,18 @@ def test_upgrade_finds_changes_with_release_kind_and_artifact(project: Project) 
         ("detour", "0.6.1"): ("value", "value", "0.6.0"),
         ("detour", "0.6.2"): ("value", "value", "0.6.1"),
     }
-    assert said["counts"] == {
+    assert data["counts"] == {
         "broken": 1, "wrong": 1, "value": 0, "facts": 1, "larger": 0, "ending": 0, "fixed": 0,
         "unchanged": 2,
     }  # fmt: skip
-    (later,) = said["not_compared"]
+    (later,) = data["not_compared"]
     assert later["case"] == "family/comes_later"
     assert "applies to jax>=0.6" in later["reason"]
-    broken = next(one for one in said["transitions"] if one["kind"] == "broken")
+    broken = next(one for one in data["transitions"] if one["kind"] == "broken")
     assert (broken["before"], broken["after"]) == ("ok", "KeyError: 'axis'")
     assert broken["upstream"] == "jax-ml/jax#1"
     assert broken["command"].startswith("conformance repro family/breaks --cell jax0.6.1-py311")
-    assert said["jobs"]["tried"] < said["jobs"]["of"]
+    assert data["jobs"]["tried"] < data["jobs"]["of"]
 
 
 @pytest.mark.cell
@@ -162,13 +162,13 @@ def test_upgrade_prints_summary_and_groups_with_commands(project: Project) -> No
 @pytest.mark.cell
 def test_report_recreates_the_upgrade_page(project: Project) -> None:
     """From the run directory alone; a corrupt upgrade.json is one error."""
-    said = project.run("upgrade", *ENDS, "family/goes_wrong", "--json", "-", "--no-report").json
+    data = project.run("upgrade", *ENDS, "family/goes_wrong", "--json", "-", "--no-report").json
     run = next((project.path / "reports/runs").iterdir())
-    assert json.loads((run / "upgrade.json").read_text()) == said
+    assert json.loads((run / "upgrade.json").read_text()) == data
     ending = project.run("report", run)
     assert (ending.code, ending.out.split()[-1]) == (0, (run / "report/upgrade.html").as_uri())
     page = (run / "report/upgrade.html").read_text()
-    assert said["verdict"] in page
+    assert data["verdict"] in page
     assert "cases/family/goes_wrong.html#cpu8@0.6.2" in page
     (run / "upgrade.json").write_text("{")
     ending = project.run("report", run)
@@ -226,7 +226,7 @@ def test_upgrade_reports_a_broken_vmap_variant_as_same_as(new_project: MakeProje
 
 
 @pytest.mark.parametrize(
-    ("ends", "code", "said"),
+    ("ends", "code", "message"),
     [
         (("0.6.2", "0.5.3"), 2, "0.6.2 is jax 0.6.2, newer than 0.5.3, which is jax 0.5.3"),
         (("0.6.2", "<0.6"), 2, "the older first: conformance upgrade '<0.6' 0.6.2"),
@@ -240,9 +240,9 @@ def test_upgrade_reports_a_broken_vmap_variant_as_same_as(new_project: MakeProje
     ],
 )
 def test_invalid_arguments_of_upgrade_are_refused_before_any_job(
-    project: Project, ends: tuple[str, ...], code: int, said: str
+    project: Project, ends: tuple[str, ...], code: int, message: str
 ) -> None:
     """One error line each."""
     project.write({"empty.txt": "", "other.txt": "numpy==2.0.2\n"})
     ending = project.run("upgrade", *ends)
-    assert (ending.code, said in ending.error) == (code, True), ending
+    assert (ending.code, message in ending.error) == (code, True), ending

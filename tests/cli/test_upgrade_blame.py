@@ -92,9 +92,9 @@ def test_interrupted_blame_still_prints_the_upgrade(project: Project) -> None:
             assert search.poll() is None
             time.sleep(0.05)
         search.send_signal(signal.SIGINT)
-        out, said = search.communicate()
+        out, errors = search.communicate()
     assert search.returncode == 130
-    assert "interrupted; the same command goes on where it was" in said
+    assert "interrupted; the same command goes on where it was" in errors
     assert "1 silently changes its value (in 0.6.2)" in out
     assert "with numpy 2.2.6 -> 2.3.0: conformance blame family/slow" in out
     assert (project.path / "up.json").exists()

@@ -40,8 +40,8 @@ pytestmark = pytest.mark.project({
 def run_and_count(project: Project, *arguments: str) -> dict[str, int]:
     """Run, and return the number of jobs with each verdict."""
     ending = project.run("run", *arguments, "--json", "-")
-    said: dict[str, int] = ending.json["counts"]
-    return said
+    counts: dict[str, int] = ending.json["counts"]
+    return counts
 
 
 @pytest.mark.cell
@@ -71,6 +71,6 @@ def test_invalid_with_argument_is_refused(project: Project, tmp_path: Path) -> N
     """One error line, before anything runs."""
     with zipfile.ZipFile(tmp_path / "odd.whl", "w"):
         pass
-    for text, said in (("./nothing", "no such file"), (f"{tmp_path}/odd.whl", "not a wheel")):
+    for text, message in (("./nothing", "no such file"), (f"{tmp_path}/odd.whl", "not a wheel")):
         ending = project.run("run", "--with", text)
-        assert (ending.code, said in ending.error) == (2, True), ending
+        assert (ending.code, message in ending.error) == (2, True), ending
