@@ -144,8 +144,7 @@ def convert_goldens(
         check_goldens_writable(context, found.values())
         refuse_in_ci()
         with lock_folders({case.families for case in cases}, print_note):
-            # The documents are searched for again under the lock; `found` is only the list to
-            # report.
+            # Documents are read again under the lock; `found` is only the list to report.
             _, removed = migrate_goldens(cases)
     return {"converted": list(found), "removed": [str(file) for file in removed]}
 

@@ -251,11 +251,11 @@ def _list_versions(
     known = context.releases
     first, last = Version(older), Version(newer)
     versions = [text for text in known.versions if first <= Version(text) <= last]
-    # Between two releases there are dozens of nightlies, and each costs an environment.
+    # Dozens of nightlies lie between two releases, and each trial of one creates an environment.
     if not any(map(is_nightly, ends)):
         return versions, {}
     found, refused = find_nights(first, last, known.nightlies)
-    # The index lists one nightly a day, and an exact end may be another build of that day.
+    # The index lists one nightly a day, and an exact end may be another build of the same date.
     listed = [*found, *(text for text in ends if is_nightly(text) and text not in found)]
     return sorted([*versions, *listed], key=Version), refused
 

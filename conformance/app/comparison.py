@@ -281,8 +281,7 @@ def _compare_pairs(
         )
     # None compares all IRs, an empty tuple none.
     irs = () if options.only_changed else options.irs or None
-    # Equal fingerprints spare reading and parsing two IRs, which is most of the time of a
-    # comparison.
+    # Equal fingerprints spare reading and parsing two IRs.
     quick = not options.complete
     jobs = [compare_jobs(before, after, irs, quick=quick) for before, after, _ in track(whole)]
     # Jobs of one side are listed, not compared: a case that was not run is no difference.

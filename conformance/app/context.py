@@ -314,7 +314,7 @@ class ProjectContext:
 
     def find_run(self, name: str) -> RunDirectory | None:
         """Return the run that a directory or an id names, None if there is none."""
-        # A path wins over an id: a folder of that name is in front of the user.
+        # A path wins over an id: shells complete paths, and an id can also be given as a path.
         paths = (Path(name), self.run_folder / name)
         return next((RunDirectory(path) for path in paths if (path / RUN).is_file()), None)
 

@@ -145,7 +145,7 @@ def load_digests(store: str) -> list[Digest]:
 
 def _open_existing(text: str) -> Store | None:
     address = parse_address(text)
-    # A comparison must not create an empty database, which would look like a history.
+    # A command that only reads must not create a database.
     if address.file is not None and not address.file.exists():
         return None
     return Store(address, print_note)

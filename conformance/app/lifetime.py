@@ -33,6 +33,6 @@ def hold_until_end(manager: AbstractContextManager[Any]) -> None:
         manager: The context manager.
     """
     stack = _CURRENT.get()
-    # A script that calls the application layer decides for itself what it holds.
+    # A script that calls the application layer holds locks as it needs them.
     if stack is not None:
         stack.enter_context(manager)

@@ -133,7 +133,8 @@ def port_script(
             session.make_executor(cells.locks, slots=options.jobs), blobs
         )
         runner = CaseRunner(cells=cells.cells, job_runner=jobs, width=options.jobs)
-        # The script runs on one CPU, as its author ran it, and the case on the devices it declares.
+        # The script runs on one CPU, as without the harness; the case runs on the devices it
+        # declares.
         alone = _prepare_releases(context, [releases[number] for number in numbers], "cpu1")
 
         def run_script(file: Path) -> dict[int, Record]:

@@ -118,7 +118,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
     directory = context.open_run(options.run)
     store = open_store(context, options.store)
     # Actions are decided and performed under one lock: otherwise two processes open the same
-    # issues. Without --yes nothing is performed, and nobody has to wait.
+    # issues. Without --yes nothing is performed, and no lock is needed.
     with store.lock_actions(print_note) if options.yes else nullcontext():
         actions = _decide_actions(directory, store, tracker, options.policy)
         if options.yes and tracker is not None:
@@ -141,7 +141,7 @@ def render_notification(notification: Notification) -> Iterator[str]:
     for one in done:
         if one.action.kind is not ActionKind.NOTHING and not one.problem:
             yield _describe_action(one)
-    # Counted, not listed: most root causes of a night are known already.
+    # Counted, not listed: there is nothing to do about them.
     quiet = sum(one.action.kind is ActionKind.NOTHING for one in done)
     held = sum(one.action.kind is ActionKind.HOLD for one in done)
     if quiet:

@@ -98,7 +98,7 @@ def reproduce_case(
             written, failure = _write_checked(session, jobs[0], wanted, name)
         else:
             written = write_reproduction(jobs[0].job, source, jobs[0].seen, name, embedded)
-        # Written even if it does not reproduce: the user can see what it lacks.
+        # Written even if it does not reproduce, so that the user can find out why.
         write_file("--out", file, written.text.encode())
         if failure is not None:
             raise failure
@@ -207,7 +207,7 @@ def _observe(
     session: Session, plan: Plan, preparation: Preparation, run: str | None
 ) -> Iterator[list[ObservedJob]]:
     if run is not None:
-        # The recorded result is what the issue is about; a new run could differ.
+        # The issue is about the recorded result, from which a new run could differ.
         yield load_jobs(plan, session.context.open_run(run))
         return
     with run_plan(

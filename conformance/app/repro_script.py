@@ -68,7 +68,7 @@ def reproduce_script(
     file = options.out or Path(f"repro_{stem}_{cell.release.replace('.', '_')}.py")
     name = file.name if str(file) != "-" else f"repro_{stem}.py"
     text = render_script_file(run, name)
-    # Written before the check: a file that does not reproduce shows what it lacks.
+    # Written before the check: the user can find out why a file does not reproduce.
     write_file("--out", file, text.encode())
     if options.check:
         _check(run, text, name, context)

@@ -261,7 +261,7 @@ def _collect_own_cases(
 ) -> dict[str, TrackedTest]:
     """Return the results of the project's own cases in the releases of a history, by case."""
     groups = load_groups(suite.folder)
-    # Most suites name no cases that cover what they do not test.
+    # Most suites name no cases of the project as their complement.
     if groups is None or not groups.beside:
         return {}
     releases = {held.release for held in history.releases}

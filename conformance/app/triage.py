@@ -124,7 +124,7 @@ class Triage:
         cells = self._find_cells(causes, request)
         # Largest first, so that a limit or a timeout leaves out the least.
         for number, cause in enumerate(causes, 1):
-            # Only the first line: a message of XLA may go on for pages.
+            # Only the first line: a message of XLA may be pages long.
             first = cause.reason.strip().partition("\n")[0][:200]
             self.say(f"{number}. {cause.id}, {plural(len(cause.records), 'job')}: {first}")
             if cause.id in evidence and not evidence[cause.id].unfinished:
@@ -135,7 +135,7 @@ class Triage:
                 self.say(f"  not looked into: {why}")
                 continue
             evidence[cause.id] = self._investigate(cause, cells, cases, request)
-            # Written after each cause: a run of hours that is killed keeps what it has.
+            # Written after each cause, so that a killed triage loses one investigation at most.
             add_evidence(self.directory, evidence[cause.id], self.jobs, print_note)
             self._add(evidence[cause.id])
 
@@ -182,7 +182,7 @@ class Triage:
     def _find_reached_limit(self) -> str:
         """Return the limit that is reached, empty if another investigation may start."""
         timeout, limit = self.options.timeout, self.options.limit
-        # Checked between causes only: an investigation that is cut off would have to start again.
+        # Checked between causes only, so that an investigation that started has a result.
         if timeout is not None and time.monotonic() >= self._start + timeout:
             return "no time is left; the same command goes on"
         if limit is not None and len(self.found) >= limit:

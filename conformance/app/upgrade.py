@@ -255,8 +255,7 @@ class UpgradeRun:
                 head = f"which package: {number} of {len(changes)}: {compared.case.id}"
                 say(head)
                 report = partial(_say_below, say, head)
-                # By identity: two cases may have equal steps, and only their place tells them
-                # apart.
+                # By identity, because two cases may have equal steps.
                 found[id(step)] = search_culprits(compared, step, partial(search, say=report))
         # The upgrade itself is complete: an interrupt only leaves the remaining packages open.
         except KeyboardInterrupt:
@@ -284,7 +283,7 @@ def find_exit_code(upgraded: UpgradeResult) -> ExitCode:
         upgraded: The upgrade.
     """
     if not upgraded.whole:
-        # Reached only where all comparisons are flaky; without any, `execute` raises.
+        # Only flaky cases were compared; without any comparison `execute` raises.
         return ExitCode.NOTHING
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK
 

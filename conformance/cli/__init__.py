@@ -62,8 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit status; errors of the user's are one line on stderr, faults keep their traceback.
     """
-    if arguments is None:  # this process is all ours
+    # Not for a caller within another program, whose environment is not ours to erase.
+    if arguments is None:
         erase_environment_block(is_allowed)
+    # Around everything else, so that errors of click and tracebacks are masked, too.
     with guard_output():
         return _run(arguments)
 
@@ -71,8 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     try:
         with _handle_signals(), lifetime():
+            # Not standalone: click would exit the process, with other statuses.
             result = cli.main(arguments, prog_name="conformance", standalone_mode=False)
-    except click.exceptions.Abort:  # how click spells KeyboardInterrupt
+    # click raises Abort for a KeyboardInterrupt.
+    except click.exceptions.Abort:
         click.echo("conformance: interrupted", err=True)
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
@@ -90,9 +94,9 @@ def _run(arguments: list[str] | None) -> int:
 
 @contextlib.contextmanager
 def _handle_signals() -> Iterator[None]:
-    """Make a polite request to end, by a job scheduler or a closing terminal, one like Ctrl-C.
+    """Treat a request to end, from a job scheduler or a closing terminal, like Ctrl-C.
 
-    Each of them ends the child processes that other threads wait for, too.
+    Each signal also ends the child processes that other threads wait for.
     """
 
     def interrupt(*_: object) -> None:
@@ -100,7 +104,9 @@ def _handle_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
     replaced = {}
-    usual = {signal.SIG_DFL, signal.default_int_handler}  # under nohup SIGHUP is ignored
+    # A handler of the caller stays, and so does the SIG_IGN that nohup sets for SIGHUP.
+    usual = {signal.SIG_DFL, signal.default_int_handler}
+    # Python sets handlers in the main thread only; a test or a notebook may call from another.
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) in usual:
@@ -110,6 +116,7 @@ def _handle_signals() -> Iterator[None]:
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)
+        # Stopped for good, the next command of the same process could not start any.
         CHILD_PROCESSES.resume()
 
 

@@ -56,6 +56,7 @@ def command(
     """
     context = load_context()
     if gone:
+        # Refused, not ignored: with a SELECT the user expects other goldens to stay.
         if select or run or cell:
             raise UsageError("--gone is about all cases of the project: no SELECT, --run or --cell")
         removed = remove_goldens_of_no_case(context, dry_run=dry_run)
@@ -63,6 +64,7 @@ def command(
         output.show({"removed": removed}, [*map(sanitize, removed), count])
         return 0
     if migrate:
+        # A SELECT is allowed: goldens of some families can be converted first.
         if run or cell:
             raise UsageError("--migrate is about goldens on disk: no --run or --cell")
         result = convert_goldens(context, select, dry_run=dry_run)
@@ -73,4 +75,5 @@ def command(
         context, context.open_run(run), select=select, cells=cell, dry_run=dry_run
     )
     output.show(make_acceptance_json(accepted), render_acceptance(accepted))
+    # A script learns that something is left to decide; a dry run ends with the same status.
     return 1 if accepted.refused else 0

@@ -85,9 +85,12 @@ def command(*, target: str, suite: SuiteOptions, output: Output, **options: Any)
     context, search = load_context(), SearchOptions(**options)
     subject = find_target(context, target, search, suite)
     with explain_interrupt(RESTART):
+        # With a scan: equal ends of a case may hide a change that was reverted in between.
         found = find_change(context, subject, search, output.print, scan=True)
     answer = found.answer
+    # Steps are printed during the search; an empty line separates the answer.
     output.print("", *render_answer(answer, search.find, found.axis))
+    # After the answer: a point that could not be tried is why the answer may be a range.
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
     output.write_json(make_answer_json(answer, target, found.axis))
     return ExitCode.OK if answer.is_confirmed else ExitCode.UNEXPECTED

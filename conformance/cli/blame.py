@@ -63,6 +63,7 @@ def command(
     4 infrastructure, 70 internal error, 130 interrupted.
     """
     given = [end for end in (good, bad) if end is not None]
+    # Two ends in either spelling: by options, or by the hidden arguments of earlier releases.
     if len(given) + len(ends) != len(("good", "bad")) or len(given) == 1:
         raise UsageError("expected two cells to compare: --good CELL --bad CELL")
     good, bad = given or ends
@@ -72,4 +73,5 @@ def command(
         found = find_package(context, subject, search, output.print)
     output.print("", *render_answer(found))
     output.write_json(make_answer_json(found, target))
+    # A flaky answer is no finding for a script.
     return ExitCode.OK if found.is_confirmed else ExitCode.UNEXPECTED

@@ -54,6 +54,7 @@ def prune(*, output: Output, **options: Any) -> int:
 
 def show_cache(output: Output) -> int:
     """Show the disk usage of the cache, also for the earlier `doctor --disk`."""
+    # Measured once for JSON and lines: walking a large cache takes seconds.
     data = measure_cache(load_context())
     output.show(data, render_cache(data))
     return ExitCode.OK

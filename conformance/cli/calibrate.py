@@ -52,7 +52,9 @@ def command(*, show: bool, output: Output, **options: Any) -> int:
         calibration = load_calibration(context.cache)
     else:
         calibration, compared = calibrate_host(context, CalibrateOptions(**options), output.print)
+        # Nothing was compared: no job ran twice, usually because its environment is missing.
         code = ExitCode.OK if compared else ExitCode.INFRA
     output.print(*render_calibration(calibration))
+    # The whole calibration, also of jobs that this command did not run: later runs use all of it.
     output.write_json(calibration)
     return code

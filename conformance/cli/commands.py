@@ -1,6 +1,6 @@
-"""The subcommands in groups: the module and the one-line summary of each.
+"""The subcommands in groups, each with its module and a summary in one line.
 
-They are data, so that `conformance --help` answers without importing any of the modules.
+The groups are data, so that `conformance --help` answers without importing any of the modules.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
 }
 """Every subcommand by name, in the order of the groups."""
 COMPLETING: Final = "_CONFORMANCE_COMPLETE"
-"""Variable that a shell sets to complete a line."""
+"""Variable that the completion script of a shell sets, see click."""
 COMPLETION: Final = "conformance.cli.completion"
 _EXAMPLE: Final = re.compile(r"^ *conformance ", re.MULTILINE)
 
@@ -116,11 +116,13 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         entry = COMMANDS[cmd_name]
+        # A key that completes a word must not wait for the import of the command.
         if COMPLETING in os.environ:
             completed = importlib.import_module(COMPLETION).load_completion
             found: click.Command = completed(cmd_name, entry.module)
             return found
         command: click.Command = importlib.import_module(entry.module).command
+        # Otherwise click shortens the docstring, and help and completion would show other words.
         command.short_help = entry.summary
         return keep_examples(command)
 
@@ -142,6 +144,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand; the error for an unknown name suggests the nearest."""
         name = args[0]
+        # An unknown option is reported by click, which names the option.
         if name not in COMMANDS and not name.startswith("-"):
             ctx.fail(f"no command {name!r}{did_you_mean(name, COMMANDS)}")
         return super().resolve_command(ctx, args)

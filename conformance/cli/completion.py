@@ -1,7 +1,7 @@
-"""Commands as far as a shell completes them, without importing what they do.
+"""Shell completion of subcommands without importing their modules.
 
-Importing a subcommand takes up to two seconds, which is long for a key that is pressed. So the
-parameters of each are written down in the cache when it is completed first.
+Importing a subcommand takes up to two seconds, too long for the press of a key. So the parameters
+of each subcommand are stored in the cache when it is first completed.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 FOLDER: Final = "completion"
 
 
-class Described(msgspec.Struct, kw_only=True):
-    """A parameter, or a command with its parameters.
+class CompletionEntry(msgspec.Struct, kw_only=True):
+    """The description of a parameter, or of a command with its parameters.
 
     Attributes:
-        name: Its name.
-        help: One line about it.
+        name: Name of the parameter or the command.
+        help: Its help, in one line.
         options: Spellings of an option, empty for an argument.
-        flag: Whether the option takes no value.
-        several: Whether it may be given more than once.
-        count: How many words it takes, -1 for any.
-        kind: The kind of its words: one of `KINDS`, `file`, or empty.
-        choices: The only words that it takes, empty for any.
+        flag: Whether the option has no value.
+        multiple: Whether the option is repeatable.
+        count: Number of words of a value, -1 for any number.
+        kind: Kind of the words: one of `KINDS`, `file`, or empty.
+        choices: The valid words, empty for any.
         params: Parameters of a command.
         commands: Subcommands of a group.
     """
@@ -47,36 +47,37 @@ class Described(msgspec.Struct, kw_only=True):
     help: str = ""
     options: list[str] = []
     flag: bool = False
-    several: bool = False
+    multiple: bool = False
     count: int = 1
     kind: str = ""
     choices: list[str] = []
-    params: list[Described] = []
-    commands: list[Described] = []
+    params: list[CompletionEntry] = []
+    commands: list[CompletionEntry] = []
 
 
 def load_completion(name: str, module: str) -> click.Command:
-    """Return a subcommand that completes as the real one does, and does nothing.
+    """Return a subcommand that completes like the real one, and does nothing else.
 
     Args:
-        name: Its name.
-        module: The module of the real one.
+        name: Name of the subcommand.
+        module: Module of the real subcommand.
     """
     file = _find_file(name)
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Described) if file else None
-    except (OSError, msgspec.MsgspecError):
-        found = None
+    found = None
+    # A file that is missing or damaged costs one import, and is written again.
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        found = msgspec.json.decode(file.read_bytes(), type=CompletionEntry) if file else None
     if found is None:
-        found = describe(importlib.import_module(module).command)
+        found = describe_command(importlib.import_module(module).command)
         if file is not None:
             with contextlib.suppress(OSError, ConformanceError):
+                # Without a writable cache each key is slow, but is answered.
                 write_atomically(file, msgspec.json.encode(found))
-    return restore(found)
+    return restore_command(found)
 
 
 def _find_file(name: str) -> Path | None:
-    """Return where a subcommand is described, by the state of the files of the command line."""
+    """Return the file with the description of a subcommand, None without a cache."""
     try:
         files = sorted((PACKAGE / "cli").glob("*.py"))
         states = [(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
@@ -86,18 +87,18 @@ def _find_file(name: str) -> Path | None:
         return None
 
 
-def describe(command: click.Command) -> Described:
-    """Return what is written down of a command.
+def describe_command(command: click.Command) -> CompletionEntry:
+    """Return the description of a command.
 
     Args:
-        command: The command.
+        command: The command to describe.
     """
-    inner: list[Described] = []
+    inner: list[CompletionEntry] = []
     if isinstance(command, click.Group):
         context = click.Context(command)
         found = (command.get_command(context, name) for name in command.list_commands(context))
-        inner = [describe(one) for one in found if one is not None]
-    return Described(
+        inner = [describe_command(one) for one in found if one is not None]
+    return CompletionEntry(
         name=command.name or "",
         help=command.get_short_help_str(),
         params=[_describe_param(param) for param in command.params],
@@ -105,35 +106,35 @@ def describe(command: click.Command) -> Described:
     )
 
 
-def _describe_param(param: click.Parameter) -> Described:
+def _describe_param(param: click.Parameter) -> CompletionEntry:
     kind = "file" if isinstance(param.type, click.Path) else param.type.name
     choices = list(map(str, param.type.choices)) if isinstance(param.type, click.Choice) else []
-    return Described(
+    return CompletionEntry(
         name=param.name or "",
         help=(getattr(param, "help", "") or "").partition(". ")[0],
         options=[*param.opts, *param.secondary_opts] if isinstance(param, click.Option) else [],
         flag=isinstance(param, click.Option) and (param.is_flag or param.count),
-        several=bool(getattr(param, "multiple", False)),
+        multiple=bool(getattr(param, "multiple", False)),
         count=param.nargs,
         kind=kind if kind in {*KINDS, "file"} else "",
         choices=choices,
     )
 
 
-def restore(found: Described) -> click.Command:
-    """Return a command that completes as was written down.
+def restore_command(entry: CompletionEntry) -> click.Command:
+    """Return a command that completes as described.
 
     Args:
-        found: What was written down.
+        entry: The description.
     """
-    params = [_restore_param(param) for param in found.params]
-    if not found.commands:
-        return click.Command(found.name, params=params, short_help=found.help)
-    commands = {one.name: restore(one) for one in found.commands}
-    return click.Group(found.name, commands, params=params, short_help=found.help)
+    params = [_restore_param(param) for param in entry.params]
+    if not entry.commands:
+        return click.Command(entry.name, params=params, short_help=entry.help)
+    commands = {one.name: restore_command(one) for one in entry.commands}
+    return click.Group(entry.name, commands, params=params, short_help=entry.help)
 
 
-def _restore_param(param: Described) -> click.Parameter:
+def _restore_param(param: CompletionEntry) -> click.Parameter:
     type_: Any = KINDS.get(param.kind)
     if param.choices:
         type_ = click.Choice(param.choices)
@@ -144,6 +145,6 @@ def _restore_param(param: Described) -> click.Parameter:
     if param.flag:
         return click.Option([param.name, *param.options], is_flag=True, help=param.help)
     return click.Option(
-        [param.name, *param.options], type=type_, multiple=param.several, nargs=param.count,
+        [param.name, *param.options], type=type_, multiple=param.multiple, nargs=param.count,
         help=param.help,
     )  # fmt: skip

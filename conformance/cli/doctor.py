@@ -24,7 +24,8 @@ _MARKS = {
 
 
 @click.command("doctor")
-@click.option("--disk", is_flag=True, hidden=True)  # the earlier spelling of `cache show`
+# The earlier spelling of `cache show`.
+@click.option("--disk", is_flag=True, hidden=True)
 @json_option("the findings")
 def command(*, disk: bool, output: Output) -> int:
     """Check that this machine can run the matrix.
@@ -43,5 +44,6 @@ def command(*, disk: bool, output: Output) -> int:
         Text(*_MARKS[one.status]).append(f" {one.what}: {one.said}", "default") for one in findings
     )
     output.show(findings, lines)
+    # An absent Python fails no host: uv downloads it when a cell needs it.
     wrong = any(finding.status == "wrong" for finding in findings)
     return ExitCode.INFRA if wrong else ExitCode.OK

@@ -29,8 +29,10 @@ class GuardedStream(io.TextIOWrapper):
         super().__init__(
             stream.buffer,
             encoding=stream.encoding,
-            errors="backslashreplace",  # a terminal need not know every character
+            # A character that the terminal lacks is escaped instead of raising an error.
+            errors="backslashreplace",
             line_buffering=stream.line_buffering,
+            # Passed on at once: output files write their bytes to the same buffer.
             write_through=True,
         )
         self._masker = Masker(os.environ)
@@ -38,6 +40,7 @@ class GuardedStream(io.TextIOWrapper):
     def write(self, text: str) -> int:
         """Write a text, masked and escaped; return the number of characters given."""
         super().write(escape_marks(self._masker.mask_text(text)))
+        # The number of given characters, as callers check it; masking changes the length.
         return len(text)
 
 
@@ -47,9 +50,11 @@ def guard_output() -> Iterator[None]:
     guarded = {
         name: stream
         for name in ("stdout", "stderr")
+        # Under pytest or in a notebook the streams are replaced, and have no buffer to wrap.
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper)
     }
     for name, stream in guarded.items():
+        # Text in the old stream would come after text that the guard writes.
         stream.flush()
         setattr(sys, name, GuardedStream(stream))
     try:
@@ -58,7 +63,9 @@ def guard_output() -> Iterator[None]:
         for name, stream in guarded.items():
             guard = getattr(sys, name)
             setattr(sys, name, stream)
-            with contextlib.suppress(OSError, ValueError):  # the reader of a pipe has gone
+            # The reader of a pipe may have gone, e.g. `head`.
+            with contextlib.suppress(OSError, ValueError):
                 guard.flush()
             with contextlib.suppress(ValueError):
-                guard.detach()  # otherwise its end closes the stream's buffer
+                # Otherwise the end of the guard closes the buffer of the stream.
+                guard.detach()

@@ -38,7 +38,7 @@ class HistoryGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the subcommand that arguments begin with: `show` for `family/name`."""
+        """Return the subcommand of arguments: `show` if they begin with `family/name`."""
         if "/" in args[0] and args[0] not in self.commands:
             args = ["show", *args]
         return super().resolve_command(ctx, args)

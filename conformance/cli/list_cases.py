@@ -42,6 +42,7 @@ def command(*, select: tuple[str, ...], output: Output, template: str | None) ->
     if template is not None:
         if select or output.json_file is not None:
             raise UsageError("--template prints one file: give neither SELECT nor --json with it")
+        # Raw text without wrapping or markup, because it is redirected to a file.
         click.echo(render_template(load_context().select_cases(()), template), nl=False)
         return 0
     cases = load_context().select_cases(select)
@@ -58,6 +59,8 @@ def _render_list(cases: Sequence[Case]) -> Text:
             family = case.family
             text.append(f"{family}\n", style="bold")
         text.append("  ").append(case.id, style="cyan")
+        # The first line of the docstring; `chr(10)` because an f-string before Python 3.12 has no
+        # backslash.
         text.append(f"  {case.doc.partition(chr(10))[0]}")
         if case.records:
             text.append(f"  only records: {case.records}", style="dim")

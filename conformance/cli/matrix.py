@@ -76,6 +76,7 @@ def command(
     context = load_context()
     if prune:
         return show_pruned(output, unused_days=unused, dry_run=dry_run)
+    # Ignored, `--dry-run --lock` would write locks.
     if unused is not None or dry_run:
         raise UsageError("--unused and --dry-run are for --prune: give it too, or leave them out")
     if topologies:
@@ -106,10 +107,11 @@ def _show_cells(
     provision: bool,
 ) -> ExitCode:
     cells, left_out = context.select_cells(matrix, selectors)
-    # To show cells, no Python is downloaded; to create environments, one may have to be.
+    # Showing cells downloads no Python; creating environments may.
     preparation = Session(context=context).prepare(cells, download=provision)
     if provision:
         _show_steps(output, provision_cells(context, preparation))
+        # The other environments are created first, because one missing Python must not stop them.
         failed = any(planned.failure for planned in preparation.cells)
         return ExitCode.INFRA if failed else ExitCode.OK
     rows = list_cells(context, preparation)
@@ -123,5 +125,7 @@ def _show_steps(output: Output, steps: Iterable[CellStep]) -> None:
     done = []
     for step in steps:
         output.print(step.line)
+        # Printed one by one: an environment takes seconds, and a killed command shows how far it
+        # came.
         done.append(step._asdict())
     output.write_json(done)

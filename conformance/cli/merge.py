@@ -67,23 +67,29 @@ def command(
     directory.check_empty()
     with pause_garbage_collection():
         shards = order_shards(map(_load_shard, chain.from_iterable(map(find_runs, parts))))
+        # Shards are checked before the directory is locked, so that a missing one leaves no folder.
         info, records = merge_shards(shards)
     hold_until_end(directory.lock())
-    directory.check_empty()  # again: another run may have begun while the shards were read
+    # Checked again under the lock: another run may have started while the shards were read.
+    directory.check_empty()
     for shard in shards:
         _adopt_artifacts(shard, directory)
     if fail_on is not None:
+        # The policy is stored with the run, so that later reports give the same exit status.
         info = replace(info, request={**info.request, "fail_on": fail_on})
+    # Artifacts come first: no record on the disk may name a blob that is missing.
     directory.write_records(records)
     conclusion = conclude_run(directory, info, records, compared)
     report = conclusion.write(directory, info, records)
     print_report(output.console, report, directory=directory.path, verbose=verbose)
     write_outputs(report, directory, output, site=site)
+    # Decided on all records: the exit status of a shard depends on its own jobs alone.
     return conclusion.decision.code
 
 
 def _load_shard(directory: RunDirectory) -> LoadedRun:
-    """Return a shard as it is on the disk, with the last record of a job that has two."""
+    """Load a shard; the last record of a job counts if it has several."""
+    # The file of records is append-only: a job that ran again has a later record.
     records = {(record.case, record.cell): record for record in directory.read_records()}
     return LoadedRun.of(directory, directory.read_run(), records.values())
 

@@ -78,13 +78,16 @@ def command(*, script: str, dry_run: bool, output: Output, **options: Any) -> in
     placement = ported.request.placement
     output.print("", *render_releases(ported), "", *render_summary(ported))
     if dry_run:
+        # The text of the case alone; the file may have other cases, which stay as they are.
         output.print(f"\n{ported.text}")
     else:
         write_case(ported)
         output.print(f"\nwrote {placement.file}: {placement.id}, a {ported.draft.options.kind}")
     output.print(*(f"left to you: {line}" for line in render_todo(ported)))
     if dry_run:
+        # The commands of the summary name a case that does not exist yet.
         output.print("a dry run: these commands find the case once it is written")
     output.print(*render_undeclared(ported))
     output.write_json(make_json(ported, written=not dry_run))
+    # The case is written in any case, but running it will show more than it declares.
     return ExitCode.UNEXPECTED if ported.undeclared_records else ExitCode.OK

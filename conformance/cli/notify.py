@@ -61,9 +61,11 @@ def command(*, directory: str | None, run: str | None, output: Output, **options
     notification = notify(load_context(), NotifyOptions(run=run or directory, **options))
     output.print(*render_notification(notification))
     output.write_json(make_notification_json(notification))
+    # An issue that GitHub refuses does not stop the others.
     problems = [result.problem for result in notification.done if result.problem]
     for problem in problems:
         print_note(problem)
     if notification.stopped is not None:
+        # Raised last, because the actions before it are done and must be shown.
         raise notification.stopped
     return ExitCode.USAGE if problems else ExitCode.OK

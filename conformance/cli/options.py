@@ -33,7 +33,7 @@ class RenamedOption(click.Option):
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Add the option under all its spellings."""
-        # The parser takes spellings from `opts`, and so do the help and the errors.
+        # The parser reads `opts`, and so do the help and errors, which show only new spellings.
         shown = self.opts
         self.opts = [*shown, *self.old]
         try:
@@ -71,6 +71,7 @@ all_option = click.option(
 
 def _forbid_downloads(context: click.Context, _: click.Parameter, value: bool) -> None:
     """Forbid downloads until the command ends."""
+    # click also parses to complete a word: nothing may be changed then.
     if value and not context.resilient_parsing:
         context.with_resource(forbid_downloads())
 

@@ -60,6 +60,7 @@ class Output:
     def print(self, *lines: str | Text) -> None:
         """Print lines, each unwrapped."""
         for line in lines:
+            # Line by line, because a console would join several texts with spaces.
             self.console.print(line)
 
     def write_json(self, data: Any) -> None:
@@ -86,10 +87,10 @@ class Output:
 def json_option(content: str) -> Decorator:
     """Return the option `--json`; the command receives an `Output` called `output`.
 
-    Without a file name `--json` is `--json -`, as it was when it was a flag of some commands.
+    Without a file name `--json` is `--json -`: it was a flag of some earlier commands.
 
     Args:
-        content: What the file holds, for the help.
+        content: Content of the file, for the help.
     """
     option = click.option(
         "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
@@ -102,7 +103,7 @@ def json_option(content: str) -> Decorator:
         @functools.wraps(command)
         def call(*, json_file: Path | None, **values: Any) -> Any:
             if json_file is not None:
-                # A run may take hours: a file that cannot be written is an error before it.
+                # Checked first, because a run may take hours.
                 check_writable("--json", json_file)
             return command(output=Output(json_file), **values)
 
@@ -116,12 +117,13 @@ def live_status(console: Console) -> Iterator[Callable[[str], None]]:
     """Show the current step of a command until the block ends.
 
     Args:
-        console: A spinner in a terminal, a line every few seconds elsewhere.
+        console: Shows a spinner in a terminal, and a line every few seconds elsewhere.
 
     Yields:
         A function to call with a line for each step.
     """
     if console.is_terminal:
+        # An ASCII spinner: others need characters that a terminal may lack.
         with console.status("", spinner="line") as status:
             yield status.update
         return
@@ -129,6 +131,7 @@ def live_status(console: Console) -> Iterator[Callable[[str], None]]:
 
     def print_line(text: str) -> None:
         nonlocal due
+        # A log needs signs of life, not each of hundreds of trials.
         if time.monotonic() >= due:
             console.print(text)
             due = time.monotonic() + STATUS_INTERVAL

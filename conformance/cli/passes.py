@@ -80,15 +80,18 @@ def command(*, target: str, verbose: bool, output: Output, **options: Any) -> in
     70 internal error, 130 interrupted.
     """
     search = prepare_pass_search(load_context(), target, SearchOptions(**options))
+    # Named as planned: a selector such as `latest` is resolved in the answer.
     cells = [planned.cell.id for planned in search.cells]
     console = output.console
     with explain_interrupt("no process is left running"):
+        # The workers are closed when an interrupt leaves this block, as its message promises.
         answers = search.run(partial(_show_trials, console, verbose=verbose))
         output.print(f"{search.name} on {' and '.join(cells)}")
         output.print(*(_wrap(line, console.width) for line in render_answer(answers)))
         output.print(
             *(f"paste: {line}" for line in render_paste(answers, search.cells[-1].release))
         )
+    # Without --good the only cell is the bad one.
     good = cells[0] if len(cells) > 1 else ""
     output.write_json(make_answer_json(answers, target=search.name, cell=cells[-1], good_cell=good))
     return ExitCode.OK if answers.is_confirmed else ExitCode.UNEXPECTED
@@ -100,6 +103,7 @@ def _show_trials(console: Console, *, verbose: bool) -> Iterator[Report]:
     with console.status("trying the program without changes", spinner="line") as status:
 
         def report(step: SearchStep[Setting]) -> None:
+            # Shorter than the line by the spinner and its spaces: a wrapped status would scroll.
             status.update(f"tried {format_step(step)[: console.width - 10]}")
             if verbose:
                 console.print(format_step(step))
@@ -108,6 +112,7 @@ def _show_trials(console: Console, *, verbose: bool) -> Iterator[Report]:
 
 
 def _wrap(line: str, width: int) -> str:
+    # Neither words nor hyphens are broken: names of passes and flags must stay copyable.
     return textwrap.fill(
         line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )

@@ -66,14 +66,17 @@ def command(
     conformance plan --learn reports/runs                     update the durations
     conformance plan --matrix nightly --shards 8 --format github --runner gpu=self-hosted,h100
     """
+    # First: a mistyped label is an error before the network is used.
     labels = parse_labels(runners)
     run_request = RunRequest(**request)
     split = split_run(load_context(run_request.night), run_request, count, folders)
     data = make_shards_json(split.shards, split.arguments, labels)
     if form == "github":
+        # On one line, because GITHUB_OUTPUT takes NAME=VALUE in a line.
         matrix = make_github_matrix(split.shards, split.arguments, labels)
         output.show(data, [msgspec.json.encode(matrix).decode()])
-    elif form == "json":  # the earlier spelling of --json -
+    # The earlier spelling of `--json -`.
+    elif form == "json":
         click.echo(readable_json(data))
     else:
         output.show(data, render_shards(split.shards, split.exclusions, labels))

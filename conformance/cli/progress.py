@@ -32,19 +32,20 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 INTERVAL = 30.0
-"""Seconds after which there is a line where there is no terminal."""
+"""Seconds after which a line is printed without a terminal."""
 LEAST = 10.0
-"""Seconds between two lines: a short run needs none."""
+"""Minimum of seconds between two lines; a shorter run prints none."""
 TENTHS = 10
+# Verdicts that need no attention; the others are printed above the bar at once.
 QUIET = frozenset({Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED, Verdict.EXCLUDED, Verdict.NEW})
 
 
 @contextmanager
 def explain_interrupt(remedy: str) -> Iterator[None]:
-    """End the command with the status of an interrupt, and with a remedy, if it is interrupted.
+    """End an interrupted command with the status of an interrupt and a remedy.
 
     Args:
-        remedy: What the user can do, or need not do.
+        remedy: Advice on how to continue, for the message.
     """
     try:
         yield
@@ -55,15 +56,15 @@ def explain_interrupt(remedy: str) -> Iterator[None]:
 
 @contextmanager
 def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[[Record], None]]:
-    """Show how a run gets on.
+    """Show the progress of a run.
 
     Args:
-        console: Where to.
-        jobs: Jobs of the run.
-        cells: Cells of the run.
+        console: Console that shows it.
+        jobs: Number of jobs.
+        cells: Number of cells.
 
     Yields:
-        A function to call with each record that is final.
+        A function to call with each final record.
     """
     console.print(f"{plural(jobs, 'job')} in {plural(cells, 'cell')}")
     if not console.is_terminal:
@@ -95,11 +96,11 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
 class ProgressLines:
     """Progress for logs, on standard error: a line at each tenth, or after half a minute.
 
-    Inside a `with` statement the line after half a minute also comes when no job ends: at first
-    because environments are made.
+    In a `with` block, a line also appears after half a minute in which no job ends, e.g. while
+    environments are created.
 
     Args:
-        total: Jobs in all, 0 where nobody knows.
+        total: Number of jobs, 0 if it is unknown.
     """
 
     def __init__(self, total: int = 0) -> None:
@@ -133,6 +134,7 @@ class ProgressLines:
                 self._print()
 
     def _print_periodically(self) -> None:
+        # Polled each second, so that the end of the block does not wait for half a minute.
         while not self._over.wait(min(INTERVAL, 1.0)):
             with self._lock:
                 if time.monotonic() - self._last >= INTERVAL:

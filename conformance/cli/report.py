@@ -94,17 +94,21 @@ def command(
     if run is not None or not folders:
         folders = (*folders, context.open_run(run).path)
     loaded = load_runs(context, folders, store)
+    # --json is one of the formats here, so that all formats are rendered from one report.
     if output.json_file is not None:
         files["json"] = output.json_file
     wanted = {name: file for name, file in files.items() if file is not None}
+    # A format on standard output must be alone there.
     console = open_console(stderr="-" in map(str, wanted.values()))
     if terminal:
         print_report(console, loaded.report, directory=loaded.newest)
     for name, file in wanted.items():
         write_file(f"--{name.replace('_', '-')}", file, FORMATS[name](loaded.report))
+    # The site is the default only if no other format is requested.
     if out is not None or not (wanted or terminal):
         first = write_report_site(context, loaded, out, url)
         console.print(f"report in {first.absolute().as_uri()}")
     for problem in loaded.report.problems:
         print_note(problem)
+    # The readable runs are reported, and the status shows that some are not.
     return ExitCode.USAGE if loaded.report.problems else ExitCode.OK

@@ -65,12 +65,15 @@ def command(
     repro_options = ReproOptions(
         cells=cell, check=not no_check, prints_json=output.prints_json, **options
     )
+    # Standard output is for the issue, the file or the JSON.
     say = partial(click.echo, err=True)
+    # Scripts first: a file that exists is never the id of a case.
     script = find_script(context, case)
     if script is None:
         made = reproduce_case(context, case, repro_options, say)
     else:
         made = reproduce_script(context, script, repro_options, say)
+    # Without a line break: an empty issue prints nothing.
     click.echo(made.issue, nl=False)
     output.write_json(made.data)
     for line in made.lines:

@@ -68,7 +68,7 @@ def command(
     platform: str | None,
     match: str | None,
     output: Output,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Decide on the changes of a run: accept them, reject them, or declare deviations.
 
@@ -89,19 +89,22 @@ def command(
     terms = Terms(
         reason=reason, issue=issue, releases=parse_range(releases), platform=platform, match=match
     )
-    options = ReviewOptions(terms=terms, **given)
-    for option, file in (("--export", options.patch), ("--body", options.markdown)):
+    review_options = ReviewOptions(terms=terms, **options)
+    for option, file in (("--export", review_options.patch), ("--body", review_options.markdown)):
         if file is not None:
+            # Before the run is judged again, which may take minutes.
             check_writable(option, file)
     context = load_context()
-    review = open_review(context, options)
-    asks = not (options.is_scripted or output.json_file is not None)
+    review = open_review(context, review_options)
+    # --json is for scripts, which press no keys.
+    asks = not (review_options.is_scripted or output.json_file is not None)
     if review.groups and asks and in_terminal():
         return review_by_keys(review, partial(check_outcomes, context))
-    outcomes, written = apply_decisions(context, review, options)
+    outcomes, written = apply_decisions(context, review, review_options)
     lines = map(sanitize, render_review(review, outcomes, written=written))
     output.show(make_review_json(review, outcomes, written=written), lines)
     if review.changed and not output.prints_json:
         names = join_names([case.id for case in review.changed])
+        # With --json the changed cases are a key of the document.
         print_note(sanitize(f"not judged: {names} changed since the run; run them again"))
     return find_exit_code(review)

@@ -49,7 +49,8 @@ def review_by_keys(review: Review, check: Callable[[Outcomes], None]) -> ExitCod
             PlainFrontEnd(review, check).run()
     except KeyboardInterrupt:
         status = ExitCode.INTERRUPTED
-    with contextlib.suppress(OSError):  # the terminal may have hung up
+    # The terminal may have hung up.
+    with contextlib.suppress(OSError):
         for text in render_pending(review):
             click.echo(sanitize(text))
     if status is not None:
@@ -63,11 +64,14 @@ def _open_screen(review: Review, check: Callable[[Outcomes], None]) -> ExitCode 
     Raises:
         ConformanceError: If the disk refuses.
     """
-    for name in ("COLUMNS", "LINES"):  # Textual believes them, and not the terminal
+    # Textual prefers these variables to the size of the terminal.
+    for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
     module: Any = importlib.import_module(SCREEN)
     app: ReviewApp = module.ReviewApp(review, check)
-    status = app.run(mouse=False)  # so that the terminal's own selection works
+    # Without the mouse, the terminal can still select and copy text.
+    status = app.run(mouse=False)
+    # Raised after the screen is closed, so that its message stays visible.
     if app.failure is not None:
         raise app.failure
     return ExitCode.INTERNAL if app.return_code else status

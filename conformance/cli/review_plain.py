@@ -1,4 +1,4 @@
-"""Reviewing by single keys where no cursor moves: a review is written line by line."""
+"""Reviewing by single keys without cursor movement: a review is written line by line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class PlainFrontEnd:
 
     def run(self) -> None:
         """Read keys until the reviewer quits, no group is left, or the terminal is gone."""
-        tty.setcbreak(self._terminal, termios.TCSADRAIN)  # drops nothing that is typed ahead
+        # TCSADRAIN keeps keys that are typed ahead; the default, TCSAFLUSH, drops them.
+        tty.setcbreak(self._terminal, termios.TCSADRAIN)
         try:
             while not self._is_over:
                 self.draw()
@@ -59,8 +60,9 @@ class PlainFrontEnd:
             self._set_line_mode()
 
     def _set_line_mode(self) -> None:
-        """Have keys come in lines and be shown, as before."""
-        with contextlib.suppress(termios.error):  # the terminal may have hung up
+        """Restore the mode in which the terminal echoes keys and returns whole lines."""
+        # The terminal may have hung up.
+        with contextlib.suppress(termios.error):
             termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
 
     def draw(self) -> None:
@@ -75,8 +77,9 @@ class PlainFrontEnd:
         console.print(WrappedLines(lines))
 
     def _read_key(self) -> str:
-        """Return the next key, and read no more than it: the rest may be an answer."""
+        """Return the next key, without reading further: the rest may be typed for a question."""
         data = os.read(self._terminal, 1)
+        # Arrow keys send three bytes; the Escape key sends only the first of them.
         if data == _ESCAPE and select.select([self._terminal], [], [], _SOON)[0]:
             data += os.read(self._terminal, 2)
         return _KEYS.get(data, data.decode("ascii", "replace"))
@@ -92,6 +95,7 @@ class PlainFrontEnd:
         try:
             for field, text, default in questions:
                 shown = flatten(f"{text}{f' [{default}]' * bool(default)}:")
+                # `input` needs line mode, in which the terminal echoes and edits the text.
                 answers[field] = input(f"{shown} ").strip() or default
         except (KeyboardInterrupt, EOFError):
             answer(None)
@@ -104,6 +108,7 @@ class PlainFrontEnd:
         """Write lines, and read a key."""
         self._print([*lines, make_line(keys)])
         key = self._read_key()
+        # Everything is written at once, so paging has nothing to show.
         while key == " ":
             key = self._read_key()
         answer(key)

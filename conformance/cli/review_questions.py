@@ -1,4 +1,4 @@
-"""Questions of the review screen: lines of text, asked below the evidence."""
+"""Questions of the review screen: lines of text, entered below the evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Questions(ModalScreen["dict[str, str] | None"]):
-    """Questions below the evidence, an answer a line; Enter goes to the next, the last one ends.
+    """Questions below the evidence, one line each; Enter goes on, and ends the last one.
 
     Args:
         questions: The questions.
@@ -52,12 +52,13 @@ class Questions(ModalScreen["dict[str, str] | None"]):
         """Go to the next question, or return the answers."""
         inputs = list(self.query(Input))
         if isinstance(current := self.focused, Input):
-            # Keys that come at once are forwarded to the input; those after Enter are the next's.
+            # Pasted keys are queued: the input must take those before Enter before the focus moves.
             done = asyncio.Event()
             current.call_later(done.set)
             await done.wait()
             if current is not inputs[-1]:
                 self.set_focus(inputs[inputs.index(current) + 1])
                 return
+        # An empty answer means the default, which is shown in brackets.
         answers = zip(self._questions, inputs, strict=True)
         self.dismiss({one.field: found.value.strip() or one.default for one, found in answers})

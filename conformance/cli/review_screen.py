@@ -60,17 +60,17 @@ class ReviewApp(App[ExitCode]):
         yield Keys(id="keys", classes="keys")
 
     def on_mount(self) -> None:
-        """Draw the first group; a signal to end is like Ctrl-C."""
+        """Draw the first group; signals to end are handled like Ctrl-C."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.interrupt)
         self._draw()
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle keys here, one after the other, except those that answer questions.
+        """Handle keys one after the other, except those that answer questions.
 
-        Widgets handle keys in tasks of their own: of several that come at once, by paste or from a
-        slow connection, a later one could overtake the one that opens a question.
+        Each widget handles keys in its own task: of several keys that arrive together, by paste or
+        over a slow connection, a later one could overtake a key that opens a question.
         """
         if isinstance(event, events.Key) and not event.is_forwarded and not self._is_asking:
             await self._handle_key(event)
@@ -102,7 +102,7 @@ class ReviewApp(App[ExitCode]):
         self.exit(ExitCode.INTERRUPTED)
 
     async def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        """Call the dialog in a thread: while it waits for a lock, the screen says so."""
+        """Call the dialog in a thread, so that the screen stays alive while it waits for a lock."""
         try:
             await asyncio.to_thread(function, *arguments)
         except ConformanceError as error:
@@ -110,7 +110,8 @@ class ReviewApp(App[ExitCode]):
             self._is_over = True
         if self._is_over:
             self.exit()
-        if self._is_over or not self.screen_stack:  # a signal may have ended it meanwhile
+        # A signal may have ended the app in the meantime.
+        if self._is_over or not self.screen_stack:
             return
         self._draw()
         if self._opening is not None:

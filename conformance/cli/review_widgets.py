@@ -25,7 +25,7 @@ STEPS: Final = {"down": 1, "j": 1, "up": -1, "k": -1}
 ALIASES: Final = {
     "right": "n", "tab": "n", "left": "p", "h": "?", "ctrl+d": QUIT,
 }  # fmt: skip
-"""The key of the dialog, by another one for it."""
+"""Keys of the dialog by their aliases."""
 CSS: Final = """
 #place { height: 1; text-style: reverse; text-wrap: nowrap; }
 #title { height: 1; text-style: bold; text-wrap: nowrap; }
@@ -52,15 +52,16 @@ class EvidencePane(VerticalScroll, can_focus=False):
         self._title = ""
 
     def show(self, title: str, lines: Sequence[Text]) -> None:
-        """Show other lines: from the first one, unless they have the same title."""
+        """Show other lines, from the first line unless the title is the same."""
         self.query_one(Static).update(WrappedLines(lines))
         if title != self._title:
             self.scroll_home(animate=False)
+        # The same group is drawn after each key: its reader must not lose the place.
         self._title = title
         self.call_after_refresh(self.count)
 
     def page(self, pages: int) -> None:
-        """Scroll by pages; after the last one comes the first."""
+        """Scroll by pages; the first page follows the last."""
         if pages > 0 and self.scroll_offset.y >= self.max_scroll_y:
             self.scroll_home(animate=False)
         else:
@@ -71,12 +72,14 @@ class EvidencePane(VerticalScroll, can_focus=False):
         self.scroll_relative(y=lines, animate=False)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Count again."""
+        """Update the number of lines below after scrolling."""
+        # Textual moves the content in this watcher.
         super().watch_scroll_y(old_value, new_value)
         self.count()
 
     def on_resize(self) -> None:
-        """Count again."""
+        """Update the number of lines below for the new size."""
+        # The layout, and so the number of lines, is known after the refresh.
         self.call_after_refresh(self.count)
 
     def count(self) -> None:

@@ -94,9 +94,12 @@ def command(
     console = output.console
     with start_run(RunRequest(**request), options, output.print) as started:
         run = started.run
+        # The bar is closed before the report is printed to the same console.
         progress = live_progress(console, len(run.plan.jobs), len(run.plan.cells))
+        # Only the jobs: an interrupt of the report leaves nothing to resume.
         with explain_interrupt(started.remedy), progress as run.progress:
             records = started.execute()
+        # Still under the lock of the directory: a second --resume must not append in between.
         report, code = started.conclude(records, compared)
         print_report(console, report, directory=run.directory.path, verbose=verbose)
         write_outputs(report, run.directory, output, site=site)

@@ -36,6 +36,7 @@ def since_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def call(*, since: str | None, store: str | None, **others: Any) -> Any:
         compared = SinceOptions(since=since, store=store, context=load_context())
+        # Before the run, which may take hours.
         compared.check()
         return command(compared=compared, **others)
 
@@ -68,7 +69,7 @@ def fail_on_option(default: str | None) -> Callable[[Callable[..., Any]], Callab
 def write_outputs(
     report: Report, directory: RunDirectory, output: Output, *, site: bool | None
 ) -> None:
-    """Write the report on a run as JSON and as pages, each if it is wanted.
+    """Write the report on a run as JSON and as pages, each if requested.
 
     Args:
         report: The report.
@@ -76,6 +77,7 @@ def write_outputs(
         output: The file of the JSON; a terminal also decides whether pages are made by default.
         site: Whether pages are made; None for only in a terminal.
     """
+    # Rendered only if it is written: large runs have megabytes of JSON.
     if output.json_file is not None:
         output.write_json(make_report_json(report))
     if site or (site is None and output.console.is_terminal):
@@ -88,7 +90,7 @@ def write_site_of(run: Path) -> None:
     Args:
         run: Directory of the run.
     """
-    # Found by its name, because the module of `report` imports the renderers of all formats.
+    # Looked up by name: importing the module would import the renderers of all formats.
     click_context = click.get_current_context()
     group = click_context.find_root().command
     command = group.get_command(click_context, "report") if isinstance(group, click.Group) else None

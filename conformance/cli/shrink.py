@@ -71,12 +71,15 @@ def command(*, case: str, out: Path, repro: Path | None, output: Output, **optio
     4 infrastructure, 70 internal error, 130 interrupted: the smallest so far is written.
     """
     prints_case = str(out) == STANDARD_OUTPUT
+    # Before a search of minutes; standard output is always writable.
     for option, path in (("--out", None if prints_case else out), ("--repro", repro)):
         if path is not None:
             check_writable(option, path)
-    console = open_console(stderr=True)  # standard output is for the case or the JSON
+    # Standard output is for the case or the JSON.
+    console = open_console(stderr=True)
     shrink_options = ShrinkOptions(out=out, repro=repro, **options)
     found = shrink(load_context(), case, shrink_options, partial(live_status, console))
+    # Both would go to standard output; the JSON has the text of the case, too.
     if not (output.prints_json and prints_case):
         write_file("--out", out, found.shrunk.text.encode())
     output.write_json(found.data)

@@ -87,6 +87,7 @@ def run(*, output: Output, site: bool | None, verbose: bool, **given: Any) -> in
     prepared = prepare_suite_run(context, options)
     console = output.console
     with explain_interrupt(options.remedy):
+        # Inside of the interrupt block: collecting starts workers, and can be resumed, too.
         with console.status("collecting", spinner="line"):
             collected = prepared.collect()
         cells = len(collected.plan.cells)
@@ -98,6 +99,7 @@ def run(*, output: Output, site: bool | None, verbose: bool, **given: Any) -> in
     return code
 
 
+# Added here, not by decorators, so that the modules do not import this one.
 command.add_command(suite_records.accept)
 command.add_command(suite_fetch.fetch)
 command.add_command(suite_records.history)

@@ -44,10 +44,13 @@ def fetch(*, name: str, revision: str, url: str, output: Output) -> int:
     context = load_context()
     suite = load_suite(name, context.project.suites)
     if revision:
+        # A branch or a short hash may mean another commit tomorrow.
         revision = parse_revision(revision, "--revision")
-    if url.startswith("-"):  # git would take it for an option
+    # git would take it for an option.
+    if url.startswith("-"):
         raise UsageError(f"--url {url}: expected a URL, or the path of a repository")
     checkout = Checkouts(context.cache, print_note).get(suite, revision=revision, url=url)
+    # A URL may contain a token.
     licence, source = suite.definition.licence, mask_text(url or suite.definition.url)
     data = {
         "name": name, "revision": checkout.revision, "folder": str(checkout.folder),
@@ -74,6 +77,7 @@ def list_suites(*, output: Output) -> int:
     context = load_context()
     folder = context.project.suites
     checkouts = Checkouts(context.cache, print_note)
+    # Looked up on the disk, without the network: the list also works offline.
     rows = [_make_row(name, checkouts, load_suite(name, folder)) for name in find_suites(folder)]
     output.show(rows, map(_render_row, rows))
     return 0

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Decorator = Callable[[Command], Command]
     PatternType = click.ParamType[re.Pattern[str]]
 else:
-    PatternType = click.ParamType  # generic from click 8.2 on
+    # `ParamType` is generic from click 8.2 on.
+    PatternType = click.ParamType
 
 
 class Pattern(PatternType):
@@ -37,6 +38,7 @@ class Pattern(PatternType):
     ) -> re.Pattern[str]:
         """Return the compiled pattern; an error shows where it is malformed."""
         try:
+            # Multiline, because the output of a program has many lines and `^` means one of them.
             return re.compile(value, re.MULTILINE)
         except re.error as error:
             self.fail(f"{value}: {error}; expected a regular expression", param, ctx)
@@ -44,6 +46,7 @@ class Pattern(PatternType):
 
 def _add_options(options: Sequence[Decorator], command: Command) -> Command:
     """Add options to a command, in the order in which its help lists them."""
+    # Decorators apply from the inside out, and click lists options in the reverse order.
     return reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
@@ -114,6 +117,7 @@ SUITE_OPTIONS = (
 def suite_options(command: Command) -> Command:
     """Add the options of a suite, as one value called `suite`, an `SuiteOptions`."""
 
+    # `wraps` carries the options that click has stored on the inner function.
     @wraps(command)
     def call(
         *,

@@ -111,20 +111,24 @@ def command(
     if markdown_file is not None:
         check_writable("--markdown", markdown_file)
     console = open_console(stderr=output.prints_json or str(markdown_file) == STANDARD_OUTPUT)
+    # Outside of the interrupt block: nothing is recorded yet that the same command could reuse.
     run = UpgradeRun(load_context(), (before, after), select, UpgradeOptions(**options))
     with explain_interrupt(RESTART), _open_progress(console) as take:
         upgraded = run.execute(take)
+    # Without the interrupt block: an interrupted `blame` returns its results so far.
     with console.status("", spinner="line") as status:
         upgraded, complete = run.blame(upgraded, status.update)
     for line in (*render_upgrade(upgraded, every=verbose), f"results in {run.directory.path}"):
         console.print(line)
     content = make_upgrade_file(upgraded)
+    # With the run, so that `report` can render the upgrade again.
     run.directory.write_upgrade(readable_json(content))
     output.write_json(content)
     if markdown_file is not None:
         write_file("--markdown", markdown_file, render_upgrade_markdown(upgraded).encode())
     if site or (site is None and console.is_terminal):
         write_site_of(run.directory.path)
+    # After the result: only packages are missing from it.
     if not complete:
         click.echo(f"conformance: interrupted; {RESTART}", err=True)
     return find_exit_code(upgraded) if complete else ExitCode.INTERRUPTED
@@ -135,6 +139,7 @@ def _open_progress(console: Console) -> Iterator[Callable[[Record], None]]:
     """Show each job that ended: in place in a terminal, as lines elsewhere."""
     with console.status("trying both ends", spinner="line") as status:
         if not console.is_terminal:
+            # Without a total: how many releases in between are tried depends on the results.
             with ProgressLines() as lines:
                 yield lines.take
             return

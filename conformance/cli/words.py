@@ -18,22 +18,23 @@ if TYPE_CHECKING:
 
     Base = click.ParamType[str]
 else:
-    Base = click.ParamType  # of older releases of click no type is generic
+    # `ParamType` is generic from click 8.2 on.
+    Base = click.ParamType
 
 PLATFORMS: Final = (
     "cpu", "cpu4", "cpu8", "cpu-mp2", "gpu", "tpu", "tpu:v5e:2x2", "cuda:h100:1x1x4",
 )  # fmt: skip
-"""Platforms that are proposed; others are spelled alike."""
+"""Platforms that are proposed as examples of all spellings."""
 _NAMED: Final = ("latest", "latest-1", "nightly")
 
 
 class Words(Base):
-    """A kind of words, taken as they are.
+    """A kind of words, which is not validated.
 
     Args:
-        name: What the kind is called.
-        find: Returns the words of the kind that may begin with what was typed.
-        files: Whether a path may be given, too.
+        name: Name of the kind.
+        find: Returns candidate words for an incomplete word.
+        files: Whether a path is accepted, too.
     """
 
     def __init__(
@@ -53,11 +54,12 @@ class Words(Base):
         param: click.Parameter,
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Return the words that begin with what was typed; where none does, maybe files."""
+        """Return the words that begin with the incomplete word; if none does, files."""
         try:
             found = dict.fromkeys(self._find(load_context(), incomplete))
         except Exception:  # noqa: BLE001 - a key that is pressed shall print no error
             found = {}
+        # Filtered here, so that a list may contain more words than those that match.
         items = [CompletionItem(word) for word in found if word.startswith(incomplete)]
         if not items and self._files:
             return [CompletionItem(incomplete, type="file")]
@@ -73,12 +75,13 @@ def _list_families(context: ProjectContext, incomplete: str) -> Iterator[str]:
 
 
 def _list_cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
-    """Yield families; the cases of one when it alone can be meant: no other file is read."""
+    """Yield families, and the cases of a family if it is the only match."""
     families = list(_list_families(context, incomplete.partition("/")[0]))
     yield from families
     meant = [name for name in families if name.startswith(incomplete.partition("/")[0])]
     if "/" in incomplete:
         meant = [name for name in meant if name == incomplete.partition("/")[0]]
+    # Parsing the files of one family is fast enough for a key; all families are not.
     if len(meant) == 1:
         yield from (f"{one.family}/{one.case}" for one in context.settings.functions)
         folder = context.project.cases / meant[0]
@@ -88,9 +91,10 @@ def _list_cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
 
 
 def _list_cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
-    """Yield releases, the newest first, and what may follow them: a platform."""
+    """Yield releases, the newest first; after `@` the platforms."""
     release, sign, _ = incomplete.partition("@")
     if sign:
+        # Bash replaces the whole word, so each proposal repeats the release.
         yield from (f"{release}@{platform}" for platform in PLATFORMS)
         return
     yield from _NAMED
@@ -101,7 +105,7 @@ def _list_cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
 
 
 def _list_suites(context: ProjectContext, _incomplete: str) -> Iterable[str]:
-    # Only a shell that completes needs it, and every command imports this module.
+    # Imported late: only completion needs it, and every command imports this module.
     from conformance.suites.catalogue.definition import find_suites  # noqa: PLC0415
 
     return find_suites(context.project.suites)

@@ -14,7 +14,7 @@ import pytest
 
 from conformance.cli import cli
 from conformance.cli.commands import COMMANDS, COMPLETING
-from conformance.cli.completion import Described, describe, restore
+from conformance.cli.completion import CompletionEntry, describe_command, restore_command
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def test_completion_in_a_real_shell(
     assert f"{COMPLETING}={shell}_source conformance" in documented
 
 
-def walk_commands(found: Described, path: str) -> Iterator[tuple[str, Described]]:
+def walk_commands(found: CompletionEntry, path: str) -> Iterator[tuple[str, CompletionEntry]]:
     """Yield a command and all below it, each with its path."""
     yield path, found
     for one in found.commands:
@@ -171,8 +171,8 @@ def test_cached_command_description_restores_all_options(name: str) -> None:
     """Also the arguments and subcommands."""
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    found = describe(command)
-    again = describe(restore(found))
+    found = describe_command(command)
+    again = describe_command(restore_command(found))
     for (path, one), (_, other) in zip(
         walk_commands(found, name), walk_commands(again, name), strict=True
     ):
