@@ -115,15 +115,18 @@ def command(
     complete = output.json_file is not None
     diff_options = DiffOptions(level=IrLevel(level), complete=complete, **options)
     found = compare_named(load_context(), names, diff_options, _track)
+    # Not `show`: the report for people is rendered only if it is printed.
     output.write_json(found.data)
     if not output.prints_json:
         detail = Detail.PATTERNS if patterns else Detail.FULL if full else Detail.SHORT
         _print(found, diff_options.level, detail)
+    # The status of diff(1): 0 equal, 1 different.
     return int(not found.equal)
 
 
 def _track(pairs: Sequence[CompletePair]) -> Iterable[CompletePair]:
     """Iterate over pairs of jobs with a progress bar, where there are many."""
+    # On standard error, because the differences on standard output may be piped.
     console = open_console(stderr=True)
     silent = len(pairs) < MANY or not console.is_terminal
     return track(pairs, "comparing", console=console, transient=True, disable=silent)
@@ -131,7 +134,8 @@ def _track(pairs: Sequence[CompletePair]) -> Iterable[CompletePair]:
 
 def _print(found: Diff, level: IrLevel, detail: Detail) -> None:
     if isinstance(found, NormalForms):
-        click.echo(found.text, nl=False)  # as it is: a console would expand its tabs
+        # Not by a console, which would expand the tabs of the text.
+        click.echo(found.text, nl=False)
     elif isinstance(found, SuiteDiff):
         for line in render_suite_diff(found.changes, found.names, every=detail is Detail.FULL):
             click.echo(line)
