@@ -43,7 +43,7 @@ def main() -> int:
                 break
             victim = VICTIMS[number % len(VICTIMS)]
             moment = random.Random(number).random()  # noqa: S311 - the same moments each time
-            result = trials.trial(number, victim, moment, making=number % MAKING == 0)
+            result = trials.run_trial(number, victim, moment, making=number % MAKING == 0)
             killed[victim] += result.killed
             good[victim] += result.killed and not result.problems
             ending = f"resumed {result.resumed}" if result.killed else "had ended before"

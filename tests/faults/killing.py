@@ -53,28 +53,28 @@ def takes_a_while(env, n):
     time.sleep(0.3)
     return Observed(np.int32(n), reference=np.int32(n))
 """
-"""Cases that are run a second time before they are reported, and some in which to be killed."""
+"""Cases that run a second time before they are reported, and some slow enough to be killed."""
 VICTIMS: Final = ("orchestrator", "job", "fork server")
 MEASURED: Final = ("seconds", "max_rss_bytes", "attempts", "cached", "notes")
-"""What differs between two runs of the same."""
+"""Fields of a record that differ between two runs of the same job."""
 PATIENCE: Final = 120.0
 GONE: Final = 60.0
-"""Seconds within which what was started is to be gone: a worker imports jax before it looks."""
+"""Seconds within which every process must end: a worker notices only after importing jax."""
 MARK: Final = "TMPDIR"
-"""Variable by which what a run started is found; workers get it, and each run has its own."""
+"""Variable that identifies the processes of a run: workers inherit it, and each run has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What came of one trial.
+class TrialResult:
+    """The result of one trial.
 
     Attributes:
-        victim: What was to be killed.
-        moment: Seconds after the start.
-        killed: Whether it was there to be killed.
-        recorded: Jobs that were recorded at that moment.
-        resumed: How often the run was resumed until it ended.
-        problems: What is not as it should be; empty when all is well.
+        victim: Kind of process to kill, one of `VICTIMS`.
+        moment: Seconds after the start of the run.
+        killed: Whether such a process was found and killed.
+        recorded: Number of jobs recorded at that moment.
+        resumed: Number of resumptions until the run ended.
+        problems: Differences from an undisturbed run; empty if the trial passed.
     """
 
     victim: str
@@ -87,17 +87,16 @@ class Told:
 
 @dataclass(slots=True)
 class Trials:
-    """Trials with one project, each in a folder of its own.
+    """Trials with one project, each in a separate folder.
 
     Attributes:
-        folder: Where everything is; the package cache is best on the same disk.
+        folder: Folder of project and trials, preferably on the disk of the package cache.
         cells: Selectors of the cells.
         cases: Files and folders of cases, in the project.
-        envs: Environments that are there already in trials that do not make their own; None makes
-            them first.
-        whole: What an undisturbed run came to, by job.
-        kept: What it left in the cache of results, by file.
-        seconds: How long it took.
+        envs: Environments for trials that do not provision them; None provisions them first.
+        whole: Records of the undisturbed run, by job.
+        kept: Result cache of the undisturbed run, by file.
+        seconds: Duration of the undisturbed run.
     """
 
     folder: Path
@@ -118,60 +117,62 @@ class Trials:
         if self.envs is None:
             self.envs = self.folder / "envs"
             self.envs.mkdir()
-            self._undisturbed("making")
-        self.seconds = self._undisturbed("whole")
+            self._run_undisturbed("making")
+        self.seconds = self._run_undisturbed("whole")
 
-    def _undisturbed(self, name: str) -> float:
-        """Run without a fault, keep what it came to, and return how long it took."""
+    def _run_undisturbed(self, name: str) -> float:
+        """Run without a fault, store records and cache, and return the seconds."""
         trial = _Trial(self, self.folder / name)
         start = time.monotonic()
-        code, said = trial.finish(trial.start(*self._asked()))
+        code, errors = trial.finish(trial.start(*self._run_arguments()))
         seconds = time.monotonic() - start
-        assert code == 1, said
-        self.whole, self.kept = _by_job(trial.run), _cached(trial.cache)
+        assert code == 1, errors
+        self.whole, self.kept = _read_records(trial.run), _read_cache(trial.cache)
         trial.remove()
         return seconds
 
-    def _asked(self) -> tuple[str, ...]:
+    def _run_arguments(self) -> tuple[str, ...]:
         return (*self.cases, *(word for cell in self.cells for word in ("--cell", cell)))
 
-    def trial(self, number: int, victim: str, moment: float, *, making: bool = False) -> Told:
+    def run_trial(
+        self, number: int, victim: str, moment: float, *, making: bool = False
+    ) -> TrialResult:
         """Kill something at some moment, resume, and compare.
 
         Args:
-            number: Of the trial.
-            victim: What to kill, one of `VICTIMS`.
-            moment: When, as a part of the time that an undisturbed run takes.
-            making: Whether the environments are made in this trial.
+            number: Number of the trial.
+            victim: Kind of process to kill, one of `VICTIMS`.
+            moment: Moment of the kill, as a fraction of the undisturbed duration.
+            making: Whether this trial provisions the environments.
         """
         trial = _Trial(self, self.folder / f"trial-{number}", making=making)
         at = moment * self.seconds
-        process = trial.start(*self._asked())
+        process = trial.start(*self._run_arguments())
         end = time.monotonic() + at
         while process.poll() is None and time.monotonic() < end:
             time.sleep(0.002)
         killed = trial.kill(process, victim, random.Random(number))  # noqa: S311 - as before
         recorded = trial.recorded
-        code, said = trial.finish(process)
-        problems = list(trial.left(said))
+        code, errors = trial.finish(process)
+        problems = list(trial.find_leftovers(errors))
         resumed = 0
         while code < 0 and resumed < 3:
             resumed += 1
-            more = ("--resume",) if (trial.run / RUN).exists() else self._asked()
-            code, said = trial.finish(trial.start(*more))
-            problems += trial.left(said)
-        problems += [] if code == 1 else [f"exit status {code}, expected 1: {said}"]
-        problems += trial.differences()
+            more = ("--resume",) if (trial.run / RUN).exists() else self._run_arguments()
+            code, errors = trial.finish(trial.start(*more))
+            problems += trial.find_leftovers(errors)
+        problems += [] if code == 1 else [f"exit status {code}, expected 1: {errors}"]
+        problems += trial.find_differences()
         if not problems:
             trial.remove()
-        return Told(
+        return TrialResult(
             victim=victim, moment=at, killed=killed, recorded=recorded, resumed=resumed,
             problems=tuple(problems),
         )  # fmt: skip
 
 
 class _Trial:
-    """One run, with a cache and a folder for temporary files of its own."""
+    """One run with a new cache and a new folder for temporary files."""
 
     def __init__(self, trials: Trials, folder: Path, *, making: bool = False) -> None:
         self._trials = trials
@@ -198,20 +199,20 @@ class _Trial:
         )  # fmt: skip
 
     def finish(self, process: subprocess.Popen[str]) -> tuple[int, str]:
-        """Wait for the end; return the exit status and what was said of errors."""
-        _, said = process.communicate(timeout=PATIENCE)
-        return process.returncode, said
+        """Wait for the end; return the exit status and standard error."""
+        _, errors = process.communicate(timeout=PATIENCE)
+        return process.returncode, errors
 
     @property
     def recorded(self) -> int:
-        """How many jobs are recorded."""
+        """Number of recorded jobs."""
         file = self.run / RESULTS
         return file.read_bytes().count(b"\n") if file.exists() else 0
 
     def kill(self, process: subprocess.Popen[str], victim: str, chance: random.Random) -> bool:
-        """Kill something of a run as soon as it is there; return whether it ever was."""
+        """Kill a process of the run as soon as one exists; return whether one did."""
         while process.poll() is None:
-            found = _found(process.pid, victim)
+            found = _find_victims(process.pid, victim)
             if found:
                 try:
                     chance.choice(found).kill()
@@ -221,31 +222,35 @@ class _Trial:
             time.sleep(0.002)
         return False
 
-    def left(self, said: str) -> Iterable[str]:
-        """Return what should not be there after a run has ended."""
-        if "Traceback" in said:
-            yield said
+    def find_leftovers(self, errors: str) -> Iterable[str]:
+        """Yield a traceback, and the processes that outlive the run."""
+        if "Traceback" in errors:
+            yield errors
         end = time.monotonic() + GONE
-        while (alive := _marked(str(self._scratch))) and time.monotonic() < end:
+        while (alive := _find_marked_processes(str(self._scratch))) and time.monotonic() < end:
             time.sleep(0.05)
         for one in alive:
             yield f"process {one.pid} is left: {' '.join(one.cmdline())[:200]}"
 
-    def differences(self) -> Iterable[str]:
-        """Return how a run that has ended differs from the undisturbed one."""
+    def find_differences(self) -> Iterable[str]:
+        """Yield the differences between this run and the undisturbed one."""
         lines = [json.loads(line) for line in (self.run / RESULTS).read_bytes().splitlines()]
         jobs = [(line["case"], line["cell"]) for line in lines]
         yield from (f"{job} is recorded twice" for job in set(jobs) if jobs.count(job) > 1)
-        seen = _by_job(self.run)
+        seen = _read_records(self.run)
         for job in sorted(self._trials.whole.keys() | seen.keys()):
-            yield from _differing(str(job), self._trials.whole.get(job), seen.get(job))
-        kept = _cached(self.cache)
+            yield from _compare(str(job), self._trials.whole.get(job), seen.get(job))
+        kept = _read_cache(self.cache)
         for name in sorted(self._trials.kept.keys() & kept.keys()):
-            yield from _differing(f"cached {name}", self._trials.kept[name], kept[name])
+            yield from _compare(f"cached {name}", self._trials.kept[name], kept[name])
         for name in sorted(kept.keys() - self._trials.kept.keys()):
             yield f"cached {name}, which an undisturbed run does not keep"
-        yield from self._broken(self.run, (hash_ for one in seen.values() for hash_ in _of(one)))
-        yield from self._broken(self.cache, (hash_ for one in kept.values() for hash_ in _of(one)))
+        yield from self._broken(
+            self.run, (hash_ for one in seen.values() for hash_ in _artifact_hashes(one))
+        )
+        yield from self._broken(
+            self.cache, (hash_ for one in kept.values() for hash_ in _artifact_hashes(one))
+        )
         for path in self.folder.rglob(f"{TEMPORARY}*"):
             yield f"{path} is left"
         for path in self._scratch.iterdir():
@@ -256,15 +261,15 @@ class _Trial:
         for name in set(hashes):
             try:
                 blobs.get(name)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+            except Exception as error:  # noqa: BLE001 - any error is reported
                 yield f"{folder.name}: {error}"
 
     def remove(self) -> None:
-        """Remove all of it."""
+        """Remove the folder of the trial."""
         shutil.rmtree(self.folder)
 
 
-def _found(orchestrator: int, victim: str) -> list[psutil.Process]:
+def _find_victims(orchestrator: int, victim: str) -> list[psutil.Process]:
     try:
         parent = psutil.Process(orchestrator)
         if victim == "orchestrator":
@@ -277,7 +282,7 @@ def _found(orchestrator: int, victim: str) -> list[psutil.Process]:
         return []
 
 
-def _marked(mark: str) -> list[psutil.Process]:
+def _find_marked_processes(mark: str) -> list[psutil.Process]:
     found = []
     for one in psutil.process_iter():
         try:
@@ -288,46 +293,46 @@ def _marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def _by_job(run: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def _read_records(run: Path) -> dict[tuple[str, str], dict[str, Any]]:
     records = (json.loads(line) for line in (run / RESULTS).read_bytes().splitlines())
-    return {(one["case"], one["cell"]): _lasting(one) for one in records}
+    return {(one["case"], one["cell"]): _stable_fields(one) for one in records}
 
 
-def _cached(cache: Path) -> dict[str, dict[str, Any]]:
+def _read_cache(cache: Path) -> dict[str, dict[str, Any]]:
     entries = CacheFolder(cache / "results")
     found = {}
     for file in entries.folder.glob("*/*/*.json"):
         content = entries.read(file)
         assert content is not None, f"{file} is damaged"
-        found[file.name] = _lasting(json.loads(content))
+        found[file.name] = _stable_fields(json.loads(content))
     return found
 
 
-def _lasting(record: Mapping[str, Any]) -> dict[str, Any]:
+def _stable_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in MEASURED}
 
 
-def _of(record: Mapping[str, Any]) -> Iterable[str]:
+def _artifact_hashes(record: Mapping[str, Any]) -> Iterable[str]:
     artifacts: dict[str, str] = record["artifacts"]
     return artifacts.values()
 
 
-def _differing(
+def _compare(
     what: str, expected: dict[str, Any] | None, got: dict[str, Any] | None
 ) -> Iterable[str]:
     if expected is None or got is None:
         yield f"{what}: {'is lost' if got is None else 'was not asked for'}"
         return
-    for name, value in _flat(expected).items():
-        other = _flat(got).get(name)
+    for name, value in _flatten(expected).items():
+        other = _flatten(got).get(name)
         if other != value:
             yield f"{what}: {name}: {other}, expected {value}"
 
 
-def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with each artifact by itself; of IRs what they mean is compared.
+def _flatten(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with its artifacts as fields, and IRs by their canonical form.
 
-    Their text names frames of the worker, which depend on which job of a file came first.
+    The text of an IR names frames of the worker, which depend on which job of a file came first.
     """
     artifacts = record["artifacts"].items()
     contents = {f"artifact {name}": blob for name, blob in artifacts if name not in record["ir"]}

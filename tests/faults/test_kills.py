@@ -30,6 +30,6 @@ def test_a_killed_run_ends_as_an_undisturbed_one(trials: Trials, number: int) ->
     """The same records, artifacts and cache; no process and no file is left."""
     victim = VICTIMS[number % len(VICTIMS)]
     moment = random.Random(number).uniform(0, 0.8)  # noqa: S311 - the same moments each time
-    told = trials.trial(number, victim, moment)
-    assert told.problems == ()
-    assert told.resumed == (told.killed and victim == "orchestrator")
+    result = trials.run_trial(number, victim, moment)
+    assert result.problems == ()
+    assert result.resumed == (result.killed and victim == "orchestrator")
