@@ -125,6 +125,7 @@ class ComparedCase:
         """The first change that breaks the case, if it is not broken at the new end."""
         if self.effect in BREAKING:
             return None
+        # A break that a later release undoes still concerns projects that stop in between.
         return next((step for step in self.steps if step.effect in BREAKING), None)
 
     @property

@@ -204,6 +204,7 @@ def contrast(before: str, after: str) -> tuple[str, str]:
     # Both texts were shortened to the same beginning: show where they begin to differ.
     same = next(n for n, (a, b) in enumerate(zip_longest(before, after)) if a != b)
     start = max(0, before.rfind(" ", 0, max(0, same - CONTEXT)) + 1)
+    # With the type of the error, since the excerpt begins in the middle of the message.
     head = before[: before.find(":") + 1]
     return shorten(f"{head} ... {before[start:]}"), shorten(f"{head} ... {after[start:]}")
 
