@@ -66,18 +66,18 @@ def accept_run(
         UsageError: If a case changed since the run, or the goldens may not be written.
         CorruptRunError: If the directory cannot be read.
     """
-    seen = [
+    judged = [
         one
         for one in _judge_records(context, directory, select)
         if not cells or one.record.cell in cells
     ]
-    if not seen:
+    if not judged:
         raise NothingSelectedError(_describe_missing(directory, select, cells))
     # A refused record stops no other: a run with one crash still yields the goldens of the rest.
-    chosen = [one for one in seen if not one.refusal]
+    chosen = [one for one in judged if not one.refusal]
     refused = [
         (one.record, one.refusal)
-        for one in seen
+        for one in judged
         # A nightly that is as recorded needs no golden: as a refusal it would fail every accept.
         if one.refusal and not needs_no_golden(one.record, one.job.planned.versions)
     ]
@@ -111,13 +111,13 @@ def remove_goldens_of_no_case(context: ProjectContext, *, dry_run: bool) -> list
     """
     folder = context.project.cases
     # Without a selection: goldens of a case that is merely not selected are no orphans.
-    found = find_orphans(folder, select_cases((), folder))
-    if found and not dry_run:
-        check_goldens_writable(context, found)
+    orphans = find_orphans(folder, select_cases((), folder))
+    if orphans and not dry_run:
+        check_goldens_writable(context, orphans)
         refuse_in_ci()
         with lock_folders({folder}, print_note):
-            remove_goldens(found)
-    return [str(file.relative_to(folder)) for file in found]
+            remove_goldens(orphans)
+    return [str(file.relative_to(folder)) for file in orphans]
 
 
 def convert_goldens(
@@ -138,15 +138,15 @@ def convert_goldens(
         GoldenError: If a golden is corrupt.
     """
     cases = context.select_cases(selects)
-    found = find_old_documents(cases)
+    outdated = find_old_documents(cases)
     removed: tuple[Path, ...] = ()
-    if found and not dry_run:
-        check_goldens_writable(context, found.values())
+    if outdated and not dry_run:
+        check_goldens_writable(context, outdated.values())
         refuse_in_ci()
         with lock_folders({case.families for case in cases}, print_note):
-            # Documents are read again under the lock; `found` is only the list to report.
+            # Documents are read again under the lock; `outdated` is only the list to report.
             _, removed = migrate_goldens(cases)
-    return {"converted": list(found), "removed": [str(file) for file in removed]}
+    return {"converted": list(outdated), "removed": [str(file) for file in removed]}
 
 
 def check_goldens_writable(context: ProjectContext, files: Iterable[Path]) -> None:
@@ -203,8 +203,8 @@ def render_acceptance(acceptance: Acceptance) -> Iterator[str]:
         shown = f"{record.verdict}: {reason}" if reason else str(record.verdict)
         # A record is untrusted input: its reason may contain control codes.
         yield sanitize(f"not accepted: {record.case} on {record.cell}: {shown} ({why})")
-    found = Counter(entry.change for plan in acceptance.plans for entry in plan.entries)
-    yield ", ".join(f"{found[change]} {change}" for change in AcceptEffect)
+    counts = Counter(entry.change for plan in acceptance.plans for entry in plan.entries)
+    yield ", ".join(f"{counts[change]} {change}" for change in AcceptEffect)
 
 
 def _judge_records(
@@ -214,7 +214,7 @@ def _judge_records(
 
     Jobs without a record are left out; a record whose blobs are gone is `infra`.
     """
-    wanted = [
+    selected = [
         case
         # The request of the run is selected from first, so that paths and generated cases mean the
         # same cases as in the run.
@@ -223,12 +223,12 @@ def _judge_records(
     ]
     # The verdicts in the records are those at the time of the run; the goldens may have changed.
     judge = Session(context=context).make_judge(directory.blobs)
-    found = judge_run(directory, wanted, context.releases, judge)
+    judged = judge_run(directory, selected, context.releases, judge)
     # The record shows the old code of the case: accepting it would vouch for code that never ran.
-    if found.changed:
-        case = found.changed[0]
+    if judged.changed:
+        case = judged.changed[0]
         raise UsageError(f"{case.file} changed since {directory.path}: run {case.id} again first")
-    return found.jobs
+    return judged.jobs
 
 
 def _describe_missing(directory: RunDirectory, select: Sequence[str], cells: Sequence[str]) -> str:

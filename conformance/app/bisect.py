@@ -213,5 +213,5 @@ def find_requirements(
     """
     # A package that any cell pins is not required again: it would get another version than the
     # lock.
-    given = [name for lock in locks for name in lock.pins]
-    return (*collect_requirements(program.source, wanted, given), *program.preferred)
+    installed = [name for lock in locks for name in lock.pins]
+    return (*collect_requirements(program.source, wanted, installed), *program.preferred)

@@ -142,14 +142,14 @@ def prune_cache(
     Raises:
         InfrastructureError: If one cannot be removed.
     """
-    found = find_unneeded(
+    unneeded = find_unneeded(
         context.cache,
         locks=collect_lock_hashes(context.matrix_folders, context.cache),
         wanted=_collect_wanted_environments(context),
         unused_days=unused_days,
     )
     # A checkout is removed like an environment: `prune` passes over those that a run holds.
-    return prune([*found, *_find_unpinned_checkouts(context)], dry_run=dry_run)
+    return prune([*unneeded, *_find_unpinned_checkouts(context)], dry_run=dry_run)
 
 
 def make_prune_json(pruned: PruneResult, *, dry_run: bool) -> dict[str, Any]:

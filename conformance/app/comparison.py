@@ -160,8 +160,8 @@ def _compare_files(names: Sequence[str], options: DiffOptions) -> TextDiff | Nor
     texts = [read_text(name, options.kind) for name in names]
     kinds = [text.kind for text in texts]
     if len(set(kinds)) > 1:
-        said = ", ".join(f"{n} is {k}" for n, k in zip(names, kinds, strict=True))
-        raise UsageError(f"{said}; expected two texts of one kind")
+        mismatch = ", ".join(f"{n} is {k}" for n, k in zip(names, kinds, strict=True))
+        raise UsageError(f"{mismatch}; expected two texts of one kind")
     for name, text in zip(names, texts, strict=True):
         try:
             if len(names) == 1:
@@ -189,8 +189,8 @@ def _compare_cells(
     base, *others = select_recorded_cells(context, run, options.cells)
     jobs = {key: StoredJob(record, run.blobs) for key, record in records.items()}
     if not others:
-        found = [jobs[case, base] for case in cases if (case, base) in jobs]
-        return _make_normal_forms(found, run, options)
+        stored = [jobs[case, base] for case in cases if (case, base) in jobs]
+        return _make_normal_forms(stored, run, options)
     info = run.read_run()
     names = (base, " or ".join(others))
     # Tests of a suite have no IR: their outcomes are compared by test instead.
@@ -305,14 +305,14 @@ def _make_normal_forms(
 ) -> NormalForms:
     """Return the normal forms of the IRs of jobs."""
     irs = options.irs or IRS
-    found = [(job.record, text) for job in jobs for ir in irs if (text := load_ir_text(job, ir))]
-    if not found:
+    texts = [(job.record, text) for job in jobs for ir in irs if (text := load_ir_text(job, ir))]
+    if not texts:
         raise NothingSelectedError(
             f"{run.path} holds no {' or '.join(irs)} of what is selected, "
             "expected one to print; name a second --cell to compare"
         )
     forms: list[dict[str, Any]] = []
-    for record, text in found:
+    for record, text in texts:
         where = {"case": record.case, "cell": record.cell, "ir": text.kind}
         try:
             forms.append({**where, **make_normal_form(text)})

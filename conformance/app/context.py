@@ -143,10 +143,10 @@ class ProjectContext:
         # Goldens lie next to the settings file, so that they do not depend on the working
         # directory.
         home = self.start if file is None else file.parent
-        found = {
+        cases = {
             case.id: case for case in self._discover_rendered(render_cases(listed), home / GOLDENS)
         }
-        return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
+        return {one.function: cases[f"{one.family}/{one.case}"] for one in listed}
 
     def select_cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
         """Return the cases that SELECT means; without a SELECT, those of the project.
@@ -208,16 +208,16 @@ class ProjectContext:
         if file.suffix != ".py" or not file.is_file():
             return ()
         text = file.read_bytes()
-        found = find_snapshots(text.decode("utf-8", "replace"))
+        calls = find_snapshots(text.decode("utf-8", "replace"))
         # A case file may mention snapshots, too: files that declare cases are never scripts.
-        if not found or discover([file]):
+        if not calls or discover([file]):
             return ()
         # Modules next to the script are imported by it: their changes must change the case hash.
         beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
         digest = hashlib.sha256(beside).hexdigest()
         path = f"{get_script_family(file)}/{FUNCTIONS}.py"
         made = self._discover_rendered(
-            {path: render_snapshot_cases(file, found, digest)}, file.parent / GOLDENS
+            {path: render_snapshot_cases(file, calls, digest)}, file.parent / GOLDENS
         )
         # A script uses all devices of its cell, as when it is run without the harness.
         shown = self._make_relative(file)
@@ -258,11 +258,11 @@ class ProjectContext:
         Raises:
             UsageError: If it names several cases.
         """
-        found = self.select_cases([text])
-        if len(found) > 1:
-            names = join_names([case.id for case in found])
-            raise UsageError(f"{text} is {len(found)} cases, expected one, e.g. of {names}")
-        return found[0]
+        cases = self.select_cases([text])
+        if len(cases) > 1:
+            names = join_names([case.id for case in cases])
+            raise UsageError(f"{text} is {len(cases)} cases, expected one, e.g. of {names}")
+        return cases[0]
 
     def find_release(self, text: str, option: str = "") -> str:
         """Return the release that a selector means.
@@ -274,11 +274,11 @@ class ProjectContext:
         Raises:
             UsageError: If it means several releases, or none.
         """
-        found = resolve_selector(text, self.releases)
-        if len(found) != 1:
+        releases = resolve_selector(text, self.releases)
+        if len(releases) != 1:
             words = f"{option} {text}".lstrip()
-            raise UsageError(f"{words}: names {len(found)} releases, expected one")
-        return found[0]
+            raise UsageError(f"{words}: names {len(releases)} releases, expected one")
+        return releases[0]
 
     def find_cell(self, text: str) -> Cell:
         """Return the cell that a selector names.
@@ -286,11 +286,11 @@ class ProjectContext:
         Raises:
             UsageError: If it names several cells.
         """
-        found, _ = self.select_cells(None, [text])
-        if len(found) > 1:
-            names = join_names([cell.id for cell in found])
-            raise UsageError(f"{text} is {len(found)} cells, expected one, e.g. of {names}")
-        return found[0]
+        cells, _ = self.select_cells(None, [text])
+        if len(cells) > 1:
+            names = join_names([cell.id for cell in cells])
+            raise UsageError(f"{text} is {len(cells)} cells, expected one, e.g. of {names}")
+        return cells[0]
 
     def open_run(self, name: str | None = None) -> RunDirectory:
         """Return a recorded run.
@@ -304,13 +304,13 @@ class ProjectContext:
         """
         if name is None:
             return find_latest_run(self.project.root)
-        found = self.find_run(name)
-        if found is None and Path(name).is_dir():
+        run = self.find_run(name)
+        if run is None and Path(name).is_dir():
             # A damaged run may lack run.json: reading it reports which file is missing or broken.
             return RunDirectory(Path(name))
-        if found is None:
+        if run is None:
             raise UsageError(self.describe_missing_run(name))
-        return found
+        return run
 
     def find_run(self, name: str) -> RunDirectory | None:
         """Return the run that a directory or an id names, None if there is none."""
@@ -397,19 +397,19 @@ def _split_functions(
     chosen: list[Case] = []
     others: list[str] = []
     for select in selects:
-        found = [
+        matching = [
             case for name, case in listed.items() if name == select or matches_name(case, select)
         ]
-        chosen += found
+        chosen += matching
         # `module:name` can be nothing else, so a typo is reported here and not as an unknown
         # family.
-        if not found and FUNCTION_NAME.fullmatch(select):
+        if not matching and FUNCTION_NAME.fullmatch(select):
             near = did_you_mean(select, listed)
             raise NothingSelectedError(
                 f"no function {select} is listed{near}; list it in pyproject.toml: "
                 f'[[tool.conformance.functions]] function = "{select}"'
             )
-        if not found:
+        if not matching:
             others.append(select)
     return tuple(chosen), others
 

@@ -57,13 +57,13 @@ def read_text(name: str, kind: str | None) -> IrText:
             return IrText(text, read_head(text).kind)
         except IrSyntaxError as error:
             raise UsageError(f"{name}: {error}") from None
-    found = kind or detect_kind(text)
-    if found is None:
+    detected = kind or detect_kind(text)
+    if detected is None:
         raise UsageError(
             f"{name}: begins with {text[:40]!r}, expected HLO, StableHLO in the generic form, or a "
             f"jaxpr as runs keep it; if it is one, say so: --kind {'|'.join(PARSERS)}"
         )
-    return IrText(text, found)
+    return IrText(text, detected)
 
 
 def _read_bytes(name: str) -> bytes:

@@ -124,10 +124,12 @@ def load_earlier_run(
     Raises:
         ConformanceError: If the store cannot be read.
     """
-    found = _open_existing(store)
-    if found is None:
+    existing = _open_existing(store)
+    if existing is None:
         return None, frozenset()
-    return load_last_night(found, matrix, part, own=own, name=name), load_known_regressions(found)
+    return load_last_night(existing, matrix, part, own=own, name=name), load_known_regressions(
+        existing
+    )
 
 
 def load_digests(store: str) -> list[Digest]:
@@ -139,8 +141,8 @@ def load_digests(store: str) -> list[Digest]:
     Raises:
         ConformanceError: If the store cannot be read.
     """
-    found = _open_existing(store)
-    return [] if found is None else found.load_digests()
+    existing = _open_existing(store)
+    return [] if existing is None else existing.load_digests()
 
 
 def _open_existing(text: str) -> Store | None:

@@ -128,15 +128,17 @@ def _find_needed_pythons(context: ProjectContext) -> set[str]:
 
 def _describe_cells_on(context: ProjectContext, python: str) -> str:
     """Return how many cells of which matrices need a Python, empty if none does."""
-    found = {}
+    numbers = {}
     # A set: a matrix may be in several folders, of which the first counts.
     names = {file.stem for folder in context.matrix_folders for file in folder.glob("*.toml")}
     for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
         with suppress(ConformanceError):
             cells, _ = context.select_cells(name, ())
-            found[name] = sum(cell.python == python for cell in cells)
-    counts = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
-    need = "needs" if sum(found.values()) == 1 else "need"
+            numbers[name] = sum(cell.python == python for cell in cells)
+    counts = [
+        f"{plural(count, 'cell')} of matrix {name}" for name, count in numbers.items() if count
+    ]
+    need = "needs" if sum(numbers.values()) == 1 else "need"
     return f"{' and '.join(counts)} {need} it" if counts else ""
 
 

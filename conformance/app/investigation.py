@@ -81,13 +81,17 @@ class Services:
     def find_good_releases(self, case: Case, cell: Cell) -> Iterator[str]:
         """Yield releases and nightlies at which a case may conform, the likeliest first."""
         release = find_release(cell)
-        seen = ""
+        last_right = ""
         # Between the last release and a nightly there are many nightlies: the last one that was
         # right in an earlier run shortens the search.
         if is_nightly(release):
-            seen = find_last_right(self._digests, case.id, make_stable_cell_ids([cell.id])[cell.id])
+            last_right = find_last_right(
+                self._digests, case.id, make_stable_cell_ids([cell.id])[cell.id]
+            )
         known = self.context.releases.versions
-        yield from list_candidates(release, known, same=cell.interpreter is not None, seen=seen)
+        yield from list_candidates(
+            release, known, same=cell.interpreter is not None, seen=last_right
+        )
 
     def try_release(self, case: Case, cell: Cell, release: str) -> Record:
         """Return the judged record of a case in a cell with another release."""
@@ -217,30 +221,30 @@ class Investigation:
 
     def collect(self) -> Evidence:
         """Return the evidence; an error that prevents a part of it becomes a note."""
-        found = Evidence(cause=self.cause, case=self.case.id, cell=self.cell.id)
-        found = self._try_step(found, self._reproduce, "no reproduction")
-        found = self._try_step(found, self._search, "no first bad release")
-        return _replace(found, unresolved=tuple(self._notes), unfinished=self._unfinished)
+        evidence = Evidence(cause=self.cause, case=self.case.id, cell=self.cell.id)
+        evidence = self._try_step(evidence, self._reproduce, "no reproduction")
+        evidence = self._try_step(evidence, self._search, "no first bad release")
+        return _replace(evidence, unresolved=tuple(self._notes), unfinished=self._unfinished)
 
     def _try_step(
-        self, found: Evidence, step: Callable[[Evidence], Evidence], without: str
+        self, evidence: Evidence, step: Callable[[Evidence], Evidence], without: str
     ) -> Evidence:
         try:
-            return step(found)
+            return step(evidence)
         except ConformanceError as error:
             # Infrastructure may answer tomorrow: the next triage investigates this cause again.
             self._unfinished |= isinstance(error, InfrastructureError)
             self._notes.append(f"{without}: {error}")
-            return found
+            return evidence
 
-    def _reproduce(self, found: Evidence) -> Evidence:
+    def _reproduce(self, evidence: Evidence) -> Evidence:
         file, command = self.services.reproduce(self.cause, self.record, self.case, self.cell)
-        return _replace(found, repro=file, command=command)
+        return _replace(evidence, repro=file, command=command)
 
-    def _search(self, found: Evidence) -> Evidence:
+    def _search(self, evidence: Evidence) -> Evidence:
         good = self._find_good()
         if good is None:
-            return found
+            return evidence
         release, record = good
         predicate = self._choose_predicate(record)
         answer = self.services.bisect(self.case, self.cell, release, predicate)
@@ -249,14 +253,14 @@ class Investigation:
         if not answer.is_confirmed:
             names = ", ".join(labels[point] for point in answer.flaky)
             self._notes.append(f"{names} did not show the same twice")
-        found = _replace(
-            found, good=release, last_good=labels[answer.last_good],
+        evidence = _replace(
+            evidence, good=release, last_good=labels[answer.last_good],
             first_bad=labels[answer.first_bad], predicate=answer.predicate.about,
             confirmed=answer.is_confirmed,
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])
         return self._try_step(
-            found,
+            evidence,
             lambda known: _replace(known, culprits=self._find_culprits(*between, predicate)),
             "no culprit",
         )
@@ -332,9 +336,9 @@ def _make_culprits(moves: Iterable[PackageMove]) -> tuple[Culprit, ...]:
     return tuple(Culprit(**move._asdict()) for move in moves)
 
 
-def _replace(found: Evidence, **more: object) -> Evidence:
+def _replace(evidence: Evidence, **more: object) -> Evidence:
     """Return evidence with some fields replaced."""
-    return msgspec.structs.replace(found, **more)
+    return msgspec.structs.replace(evidence, **more)
 
 
 def _describe_failure(record: Record) -> str:

@@ -193,10 +193,10 @@ def _select_first_releases(
 ) -> set[str]:
     """Return the releases that are tried first; the oldest and the newest are the ends."""
     known = context.releases.versions
-    found = {one for text in selectors for one in resolve_selector(text, context.releases)}
-    if unknown := found - set(known):
+    selected = {one for text in selectors for one in resolve_selector(text, context.releases)}
+    if unknown := selected - set(known):
         raise UsageError(f"--cell {min(unknown)}: expected releases of jax, on CPUs")
-    return found or {known[0], known[-1], *(set(known) & {*SAMPLED, *named})}
+    return selected or {known[0], known[-1], *(set(known) & {*SAMPLED, *named})}
 
 
 def _find_required_packages(script: Script, locks: Mapping[str, Lock]) -> list[str]:

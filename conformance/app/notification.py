@@ -178,8 +178,8 @@ def _open_tracker(options: NotifyOptions, repository: str) -> Tracker:
         raise UsageError("--github: needs PyGithub; pip install 'jax-conformance[github]'")
     if not _LABEL.fullmatch(options.label):
         raise UsageError(f"--label {options.label}: expected at most 50 characters without a comma")
-    given = (os.environ.get(name, "").strip() for name in TOKENS)
-    token = next(filter(None, given), "")
+    tokens = (os.environ.get(name, "").strip() for name in TOKENS)
+    token = next(filter(None, tokens), "")
     # Reading issues of a public repository needs no token.
     if options.yes and not token:
         raise UsageError(f"--yes: expected a token in {' or '.join(TOKENS)}")

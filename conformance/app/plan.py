@@ -287,17 +287,17 @@ def parse_labels(given: Iterable[str]) -> Labels:
     Raises:
         UsageError: If one of them is malformed, or names another kind of runner.
     """
-    found = dict(RUNNERS)
+    labels = dict(RUNNERS)
     for text in given:
         kind, _, label = text.partition("=")
         # The empty kind is the internal name of runners without an accelerator, not one to type.
         kind = "" if kind == ANY else kind or ANY
         names = [name.strip() for name in label.split(",")]
-        if kind not in found or not all(names):
+        if kind not in labels or not all(names):
             raise UsageError(
                 f"--runner {text}: expected KIND=LABEL, of any, gpu or tpu, "
                 "e.g. gpu=self-hosted,h100"
             )
         # `runs-on` of GitHub accepts a label or a list; one label stays readable as a text.
-        found[kind] = names if len(names) > 1 else names[0]
-    return found
+        labels[kind] = names if len(names) > 1 else names[0]
+    return labels

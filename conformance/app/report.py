@@ -129,11 +129,11 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
         NothingSelectedError: If no run can be read.
         UsageError: If a folder has no run.
     """
-    found = list(map(find_runs, folders))
-    every = [run for runs in found for run in runs]
+    runs_by_folder = list(map(find_runs, folders))
+    every = [run for runs in runs_by_folder for run in runs]
     digests, problems = DigestStore(context.cache / "digests", count_usable_cores()).get_all(every)
     wanted: list[RunDirectory] = []
-    for runs in found:
+    for runs in runs_by_folder:
         # By identity: `select_runs` returns the digests that it is given, in another order.
         known = {id(digests[run]): run for run in runs if run in digests}
         wanted += [

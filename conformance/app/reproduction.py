@@ -109,11 +109,11 @@ def search_origin(
         good=options.good, bad=cell.release, platform=place, wanted=options.wanted
     )
     # A script has no reference, so its ends may look equal: then all points are tried.
-    found = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
-    answer = found.answer
+    result = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
+    answer = result.answer
     return FirstBadRelease(
         last_good=answer.labels[answer.last_good],
         first_bad=answer.labels[answer.first_bad],
         good=answer.get_summary(answer.last_good),
-        history="\n".join(render_answer(answer, question.find, found.axis)),
+        history="\n".join(render_answer(answer, question.find, result.axis)),
     )

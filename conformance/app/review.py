@@ -333,8 +333,8 @@ def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
         Choice.REJECT: [review.find_group(text) for text in options.reject],
         Choice.DEVIATION: [review.find_group(text) for text in options.deviation],
     }
-    given = [group.id for found in named.values() for group in found]
-    if twice := next((one for one in given if given.count(one) > 1), None):
+    named_ids = [group.id for found in named.values() for group in found]
+    if twice := next((one for one in named_ids if named_ids.count(one) > 1), None):
         raise UsageError(f"group {twice} is named twice, expected one decision on it")
     if options.everything:
         named[Choice.ACCEPT] += [
@@ -342,7 +342,7 @@ def _make_decisions(review: Review, options: ReviewOptions) -> list[Decision]:
             for group in review.pending
             # --all with --reject ID accepts the others; groups that cannot be accepted stay
             # pending.
-            if group.id not in given and not review.find_refusal(group, Choice.ACCEPT)
+            if group.id not in named_ids and not review.find_refusal(group, Choice.ACCEPT)
         ]
     return [
         review.make_decision(group, choice, options.terms)

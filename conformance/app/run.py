@@ -79,14 +79,14 @@ def drop_unresolved(directory: RunDirectory, plan: Plan) -> None:
     """
     planned = {job.id for job in plan.jobs}
     records = directory.read_records()
-    kept = [
+    remaining = [
         record
         for record in records
         if (record.case, record.cell) in planned or not is_unresolved_id(record.cell)
     ]
     # The file is append-only; it is rewritten only if a record has to go.
-    if len(kept) < len(records):
-        directory.write_records(kept)
+    if len(remaining) < len(records):
+        directory.write_records(remaining)
 
 
 _CONTINUE: Final = "continue it with --resume, or name another folder"
@@ -228,11 +228,11 @@ def _open_directory(
     root: Path, request: RunRequest, options: RunOptions
 ) -> tuple[RunDirectory, RunRequest]:
     """Return the directory of a run and its request: of one that is continued, the stored one."""
-    given = options.run_dir
+    run_dir = options.run_dir
     if not options.resume:
-        if given is None:
+        if run_dir is None:
             return allocate_run(root), request
-        directory = RunDirectory(given)
+        directory = RunDirectory(run_dir)
         directory.check_empty(_CONTINUE)
         return directory, request
     # Any difference from the defaults is an option that would silently be ignored.
@@ -241,7 +241,7 @@ def _open_directory(
             "--resume continues a run as it was asked for: give no SELECT, --all, --matrix, "
             "--cell, --shard, --require-platform, --with, --night or --fail-on with it"
         )
-    directory = RunDirectory(given) if given else find_latest_run(root)
+    directory = RunDirectory(run_dir) if run_dir else find_latest_run(root)
     return directory, load_request(directory)
 
 

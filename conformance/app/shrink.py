@@ -156,13 +156,13 @@ def _find_good_cells(
             raise UsageError(f"--good {good}: the same cell twice, expected two")
         return (named,), True
     declared = tuple(deviations)
-    found = [
+    nearest = [
         replace(cell, release=release, python=find_python(release, context.releases))
         for release in context.releases.sort_by_distance(cell.release)
         # A release with a declared deviation is known to fail as well.
         if not any(d.covers(release, cell.platform, {"jax": release}) for d in declared)
     ]
-    return tuple(found[:NEAR]), False
+    return tuple(nearest[:NEAR]), False
 
 
 def _read_text(file: Path) -> str:
@@ -228,11 +228,11 @@ def _shrink_script(
     session = Session(context=context)
     with report() as progress:
         planned = _plan_cell(session, cell, locks)
-        given = session.build_requirements(options.wanted)
+        wanted = session.build_requirements(options.wanted)
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
             target=script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
-            timeout=TIMEOUT, wanted=find_requirements(script, given, [locks[planned.cell.id]]),
+            timeout=TIMEOUT, wanted=find_requirements(script, wanted, [locks[planned.cell.id]]),
         )  # fmt: skip
         # The result is a single file, which cannot contain the others.
         refuse_other_files(runner.run(planned), blobs, script)
@@ -253,7 +253,7 @@ def _shrink_script(
 def _plan_cell(session: Session, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
     if cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
-    planned, found = session.prepare_cell(cell, refuse=NothingSelectedError)
+    planned, cell_locks = session.prepare_cell(cell, refuse=NothingSelectedError)
     # The runner holds the dictionary, and finds the locks of the other cells in it.
-    locks |= found
+    locks |= cell_locks
     return planned

@@ -153,20 +153,24 @@ def _find_earlier_night(
 ) -> _EarlierNight:
     # A shard is compared when it is merged: alone, most jobs of the last night would look removed.
     whole = info.request.get("shard", WHOLE) == WHOLE
-    wanted = options.since != NONE and (whole or options.since is not None)
+    is_compared = options.since != NONE and (whole or options.since is not None)
     problems: list[str] = []
     night, known, evidence = None, None, NO_EVIDENCE
-    if wanted:
-        found = _read_or_note(lambda: _load_from_directory(directory, info, options), problems)
-        night, evidence = found or (None, NO_EVIDENCE)
+    if is_compared:
+        loaded = _read_or_note(lambda: _load_from_directory(directory, info, options), problems)
+        night, evidence = loaded or (None, NO_EVIDENCE)
     if options.store:
         stored = _read_or_note(lambda: _load_from_store(directory, info, options), problems)
         older, known = stored or (None, frozenset())
         # The directory wins: it has the artifacts, a store only the states of jobs.
-        night = night or (older if wanted else None)
+        night = night or (older if is_compared else None)
     missing = ""
     # Without a matrix no comparison is expected, so nothing is reported as missing.
-    if wanted and night is None and (info.matrix or options.since is not None or options.store):
+    if (
+        is_compared
+        and night is None
+        and (info.matrix or options.since is not None or options.store)
+    ):
         missing = "; ".join(problems) or _describe_missing(info)
     return _EarlierNight(night, known, evidence, missing)
 
@@ -195,15 +199,17 @@ def _read_or_note(read: Callable[[], T], problems: list[str]) -> T | None:
 def _load_from_directory(
     directory: RunDirectory, info: RunInfo, options: SinceOptions
 ) -> tuple[Night, Mapping[str, Evidence]] | None:
-    found = options.named_run
+    earlier = options.named_run
     if options.since is None:
-        found = find_last_run(options.context.run_folder, directory, info)
-    if found is None:
+        earlier = find_last_run(options.context.run_folder, directory, info)
+    if earlier is None:
         return None
     # Both are optional: without them root causes are as old as that run, and are not merged.
-    since = _read_unless_corrupt(found.read_since)
-    evidence = _read_unless_corrupt(lambda: read_evidence(found)) or NO_EVIDENCE
-    return make_night(found.id, found.read_run(), found.read_records(), since, evidence), evidence
+    since = _read_unless_corrupt(earlier.read_since)
+    evidence = _read_unless_corrupt(lambda: read_evidence(earlier)) or NO_EVIDENCE
+    return make_night(
+        earlier.id, earlier.read_run(), earlier.read_records(), since, evidence
+    ), evidence
 
 
 def _read_unless_corrupt(read: Callable[[], T]) -> T | None:
@@ -251,7 +257,7 @@ def find_last_run(folder: Path, own: RunDirectory, info: RunInfo) -> RunDirector
         own: The other run; if it is in the folder, only earlier runs count.
         info: Description of the other run.
     """
-    wanted = _make_key(info.matrix, {n: info.request.get(n, ()) for n in _SAME}, info.root)
+    key = _make_key(info.matrix, {n: info.request.get(n, ()) for n in _SAME}, info.root)
     for directory in _list_earlier_runs(folder, own):
         try:
             summary = directory.read_run_as(_RunSummary)
@@ -261,7 +267,7 @@ def find_last_run(folder: Path, own: RunDirectory, info: RunInfo) -> RunDirector
         # A shard or an interrupted run lacks jobs, which would look removed.
         if not summary.finished or summary.request.shard != WHOLE:
             continue
-        if summary.matrix and _make_key(summary.matrix, request, summary.root) == wanted:
+        if summary.matrix and _make_key(summary.matrix, request, summary.root) == key:
             return directory
     return None
 

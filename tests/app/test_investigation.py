@@ -1,4 +1,4 @@
-"""Finding out about a root cause: what stands in the way of one thing, and what of the rest."""
+"""Investigation of a root cause: an obstacle to one step leaves the other steps intact."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def planned(**versions: str) -> PlannedCell:
     return PlannedCell(cell=CELL, versions=versions, lock_hash="", cell_hash="")
 
 
-class World:
-    """A world in which a case became wrong between two points."""
+class FakeServices:
+    """Services in which a case became wrong between two points."""
 
     def __init__(self, *versions: dict[str, str], right: str = "0.5.0") -> None:
         self.points = [planned(**one) for one in versions]
         self.right = right
 
     def find_good_releases(self, *_: Any) -> list[str]:
-        """Return where it may have been right."""
+        """Return candidate good releases."""
         return ["0.6.1", "0.6.0", "0.5.0"]
 
     def try_release(self, case: Case, cell: Cell, release: str) -> Any:
-        """Return what comes of it."""
+        """Return a record: right at the good release, else wrong."""
         del case, cell
         return RIGHT if release == self.right else WRONG
 
@@ -53,44 +53,46 @@ class World:
         )  # fmt: skip
 
     def blame(self, *_: Any) -> Any:
-        """Have no network."""
+        """Raise an error of the network."""
         raise InfrastructureError("no network")
 
     def reproduce(self, cause: str, *_: Any) -> tuple[str, str]:
-        """Write a file."""
+        """Return the path and the command of a reproduction."""
         return f"repro/{cause}.py", f"uv run repro/{cause}.py"
 
 
-def found(world: Any, *, blame: bool = True) -> Any:
-    """Find out."""
+def investigate(world: Any, *, blame: bool = True) -> Any:
+    """Return the evidence of an investigation."""
     return Investigation(world, "c", WRONG, CASE, CELL, blame).collect()
 
 
-def test_one_package_that_differs_is_the_culprit() -> None:
-    """No other is sought."""
-    one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2"}))
+def test_only_package_that_differs_is_the_culprit() -> None:
+    """No search is needed."""
+    one = investigate(FakeServices({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2"}))
     assert (one.good, one.last_good, one.first_bad) == ("0.5.0", "0.5.0", "0.6.0")
     assert one.culprits == (Culprit(package="jax", before="1", after="1.1"),)
     assert (one.repro, one.unresolved, one.unfinished) == ("repro/c.py", (), False)
 
 
-def test_what_the_host_keeps_from_being_found_out_is_for_another_time() -> None:
-    """The rest is told."""
-    one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}))
+def test_infrastructure_error_in_blame_leaves_the_investigation_unfinished() -> None:
+    """The first bad release is still reported."""
+    one = investigate(FakeServices({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}))
     assert (one.last_good, one.culprits) == ("0.5.0", ())
     assert (one.unresolved, one.unfinished) == (("no culprit: no network",), True)
 
 
-def test_packages_are_not_told_apart_where_that_is_not_wanted() -> None:
-    """It is said that they are not."""
-    one = found(World({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}), blame=False)
+def test_without_blame_several_packages_are_not_separated() -> None:
+    """A note reports it."""
+    one = investigate(
+        FakeServices({"jax": "1", "numpy": "2"}, {"jax": "1.1", "numpy": "2.1"}), blame=False
+    )
     assert one.unresolved == ("2 packages differ, and were not separated",)
     assert not one.unfinished
 
 
-def test_nothing_is_searched_where_it_was_never_right() -> None:
-    """What was tried is told."""
-    one = found(World(right="none"))
+def test_without_a_good_release_nothing_is_searched() -> None:
+    """A note lists the releases that were tried."""
+    one = investigate(FakeServices(right="none"))
     assert (one.good, one.first_bad, one.repro) == ("", "", "repro/c.py")
     tried = ", ".join(f"{release} (out differs)" for release in ("0.6.1", "0.6.0", "0.5.0"))
     assert one.unresolved == (f"nothing is known where it is right; tried {tried}",)
@@ -99,30 +101,30 @@ def test_nothing_is_searched_where_it_was_never_right() -> None:
 @pytest.mark.parametrize(
     ("error", "unfinished"), [(UsageError("no"), False), (InfrastructureError("no"), True)]
 )
-def test_a_reproduction_that_cannot_be_had_ends_nothing(
+def test_failed_reproduction_does_not_end_the_investigation(
     error: Exception, unfinished: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was searched is told."""
+    """The result of the search is reported."""
 
     def refused(*_: Any) -> tuple[str, str]:
         raise error
 
-    world = World({"jax": "1"}, {"jax": "2"})
+    world = FakeServices({"jax": "1"}, {"jax": "2"})
     monkeypatch.setattr(world, "reproduce", refused)
-    one = found(world)
+    one = investigate(world)
     assert (one.unresolved, one.unfinished) == (("no reproduction: no",), unfinished)
     assert one.first_bad == "0.6.0"
 
 
-def test_a_release_that_cannot_be_had_now_is_for_another_time() -> None:
-    """The next one is tried."""
+def test_release_that_cannot_be_installed_leaves_the_investigation_unfinished() -> None:
+    """The next candidate is tried."""
 
-    class Lost(World):
+    class Lost(FakeServices):
         def try_release(self, case: Case, cell: Cell, release: str) -> Any:
             if release == "0.6.1":
                 return replace(WRONG, outcome=Outcome.INFRA, verdict=Verdict.INFRA)
             return super().try_release(case, cell, release)
 
-    one = found(Lost({"jax": "1"}, {"jax": "2"}))
+    one = investigate(Lost({"jax": "1"}, {"jax": "2"}))
     assert (one.good, one.unfinished) == ("0.5.0", False)
-    assert found(Lost({"jax": "1"}, {"jax": "2"}, right="none")).unfinished
+    assert investigate(Lost({"jax": "1"}, {"jax": "2"}, right="none")).unfinished

@@ -1,4 +1,4 @@
-"""What lasts until a command ends."""
+"""Context managers that are held until a command ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def noting(name: str, notes: list[str]) -> Iterator[None]:
-    """Note when it is entered and left."""
+def record_entry_and_exit(name: str, notes: list[str]) -> Iterator[None]:
+    """Append a note on entry and on exit."""
     notes.append(f"+{name}")
     try:
         yield
@@ -23,14 +23,14 @@ def noting(name: str, notes: list[str]) -> Iterator[None]:
         notes.append(f"-{name}")
 
 
-def test_what_is_held_is_left_at_the_end_in_reverse() -> None:
-    """Also where the command fails."""
+def test_held_managers_exit_in_reverse_order_at_the_end() -> None:
+    """Also if the command fails."""
     notes: list[str] = []
 
     def failing() -> None:
         with lifetime():
-            hold_until_end(noting("a", notes))
-            hold_until_end(noting("b", notes))
+            hold_until_end(record_entry_and_exit("a", notes))
+            hold_until_end(record_entry_and_exit("b", notes))
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -38,20 +38,20 @@ def test_what_is_held_is_left_at_the_end_in_reverse() -> None:
     assert notes == ["+a", "+b", "-b", "-a"]
 
 
-def test_one_command_within_another_leaves_its_own() -> None:
-    """As tests run commands in one process."""
+def test_nested_command_exits_only_its_own_managers() -> None:
+    """Tests run commands in one process."""
     notes: list[str] = []
     with lifetime():
-        hold_until_end(noting("outer", notes))
+        hold_until_end(record_entry_and_exit("outer", notes))
         with lifetime():
-            hold_until_end(noting("inner", notes))
+            hold_until_end(record_entry_and_exit("inner", notes))
         assert notes == ["+outer", "+inner", "-inner"]
-        hold_until_end(noting("again", notes))
+        hold_until_end(record_entry_and_exit("again", notes))
     assert notes[3:] == ["+again", "-again", "-outer"]
 
 
-def test_outside_of_a_command_nothing_is_held() -> None:
-    """A script that calls the application layer decides for itself."""
+def test_without_a_command_nothing_is_held() -> None:
+    """A script that calls the application layer holds its own managers."""
     notes: list[str] = []
-    hold_until_end(noting("a", notes))
+    hold_until_end(record_entry_and_exit("a", notes))
     assert notes == []
