@@ -37,7 +37,7 @@ _HOLE: Final = re.compile(r"[A-Z][A-Z_]*|\.\.\.")
 """A placeholder that the reader replaces."""
 
 
-def in_text(text: str) -> set[str]:
+def find_in_text(text: str) -> set[str]:
     """Return the commands that a text proposes: whole lines, in backticks, after a colon."""
     joined = re.sub(r"\\\n\s*", "", text)
     return {
@@ -54,31 +54,31 @@ def _is_name(text: str) -> bool:
     return len(words) == 1 or (words[0] in {"suite", "history"} and len(words) == 2)
 
 
-def in_markdown(text: str) -> set[str]:
+def find_in_markdown(text: str) -> set[str]:
     """Return the commands of the blocks of code and the backticks of a document."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return set().union(*map(in_text, blocks)) | {
+    return set().union(*map(find_in_text, blocks)) | {
         found for found in _QUOTED.findall(text) if not _is_name(found)
     }
 
 
-def in_page(content: bytes) -> set[str]:
+def find_in_page(content: bytes) -> set[str]:
     """Return the commands of an HTML page, each the whole text of an element."""
     found = re.findall(rf">(conformance (?:{_NAMES})\b[^<]*)<", content.decode())
     return {html.unescape(text).strip() for text in found}
 
 
-def in_json(data: Any) -> set[str]:
+def find_in_json(data: Any) -> set[str]:
     """Return the commands among the texts of JSON."""
     if isinstance(data, str):
-        return in_text(data)
+        return find_in_text(data)
     inner = (
         data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ()
     )
-    return set().union(*map(in_json, inner))
+    return set().union(*map(find_in_json, inner))
 
 
-def in_source(file: Path) -> set[str]:
+def find_in_source(file: Path) -> set[str]:
     """Return the commands that the messages of a module propose, with stand-ins in them."""
     tree = ast.parse(file.read_text("utf-8"))
     docs = {
@@ -94,7 +94,7 @@ def in_source(file: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr | ast.Constant) and node not in docs | parts:
-            found |= in_text(_text(node))
+            found |= find_in_text(_text(node))
     return found
 
 
@@ -109,14 +109,16 @@ def _text(node: ast.expr) -> str:
     return text
 
 
-def in_help() -> Iterator[tuple[str, str]]:
+def find_in_help() -> Iterator[tuple[str, str]]:
     """Yield the commands that the help of each command shows, with the command's name."""
-    for name, command in commands(cli, "conformance"):
+    for name, command in walk_commands(cli, "conformance"):
         context = click.Context(command, info_name=name, max_content_width=200)
-        yield from ((name, _COMMENT.sub("", one)) for one in in_text(command.get_help(context)))
+        yield from (
+            (name, _COMMENT.sub("", one)) for one in find_in_text(command.get_help(context))
+        )
 
 
-def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+def walk_commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     """Yield a command and those below it, each with its name."""
     yield name, command
     if isinstance(command, click.Group):
@@ -124,10 +126,10 @@ def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Com
         for inner in command.list_commands(context):
             found = command.get_command(context, inner)
             assert found is not None
-            yield from commands(found, f"{name} {inner}")
+            yield from walk_commands(found, f"{name} {inner}")
 
 
-def words_of(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
     """Return the words of a command, up to where a shell would take over."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|<>&;")
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -139,14 +141,14 @@ def words_of(command: str) -> list[str]:
     return words
 
 
-def check(command: str) -> click.Context:
+def parse_command(command: str) -> click.Context:
     """Parse a command as the command line does, without running it; its cells are selected.
 
     Raises:
         ClickException: If the command line rejects it.
         ConformanceError: If the selector of a cell is invalid.
     """
-    words = words_of(command)
+    words = split_command(command)
     assert words.pop(0) == "conformance"
     context: click.Context = click.Context(cli, info_name="conformance")
     parsed: click.Command = cli

@@ -12,7 +12,7 @@ from tests import printed
 
 COMMANDS = {
     name.removeprefix("conformance "): command
-    for name, command in printed.commands(cli, "conformance")
+    for name, command in printed.walk_commands(cli, "conformance")
     if not isinstance(command, click.Group)
 }
 SEARCHES = {"bisect", "blame", "passes", "shrink"}
@@ -107,7 +107,7 @@ def test_renamed_options_and_arguments_are_still_accepted(
     command: str, expected: dict[str, str]
 ) -> None:
     """Existing scripts use them."""
-    params = printed.check(f"conformance {command}").params
+    params = printed.parse_command(f"conformance {command}").params
     assert {name: str(params[name]) for name in expected} == expected
 
 

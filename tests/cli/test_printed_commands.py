@@ -54,7 +54,7 @@ def find_rejected(commands: Iterable[str]) -> list[str]:
     found = []
     for command in sorted(set(commands)):
         try:
-            printed.check(command)
+            printed.parse_command(command)
         except (click.ClickException, ConformanceError, ValueError) as error:
             reason = error.format_message() if isinstance(error, click.ClickException) else error
             found.append(f"{command}: {reason}")
@@ -69,7 +69,9 @@ def list_documents() -> list[Path]:
 def test_commands_in_the_documentation_are_valid() -> None:
     """In code blocks and in backticks."""
     found = {
-        one for file in list_documents() for one in printed.in_markdown(file.read_text("utf-8"))
+        one
+        for file in list_documents()
+        for one in printed.find_in_markdown(file.read_text("utf-8"))
     }
     assert len(found) > 100
     assert find_rejected(found) == []
@@ -77,7 +79,7 @@ def test_commands_in_the_documentation_are_valid() -> None:
 
 def test_commands_in_help_texts_are_valid() -> None:
     """The examples of each command."""
-    found = list(printed.in_help())
+    found = list(printed.find_in_help())
     assert {name.split()[1] for name, _ in found if " " in name} >= {"run", "blame", "upgrade"}
     assert find_rejected(command for _, command in found) == []
 
@@ -85,7 +87,7 @@ def test_commands_in_help_texts_are_valid() -> None:
 def test_commands_in_messages_are_valid() -> None:
     """Found in the string literals of the package."""
     sources = sorted((printed.ROOT / "conformance").rglob("*.py"))
-    found = {one for file in sources for one in printed.in_source(file)}
+    found = {one for file in sources for one in printed.find_in_source(file)}
     assert len(found) > 20
     assert find_rejected(found) == []
 
@@ -125,8 +127,10 @@ def test_commands_in_reports_are_valid(reports: list[tuple[Report, Path]]) -> No
         text = io.StringIO()
         print_report(Console(file=text, width=10_000), report, directory=folder, verbose=True)
         xml = render_junit(report).decode()
-        found |= printed.in_text(text.getvalue()) | printed.in_text(xml.replace("&#10;", "\n"))
-        found |= printed.in_text(render_markdown(report)) | printed.in_markdown(
+        found |= printed.find_in_text(text.getvalue()) | printed.find_in_text(
+            xml.replace("&#10;", "\n")
+        )
+        found |= printed.find_in_text(render_markdown(report)) | printed.find_in_markdown(
             render_markdown(report)
         )
     assert any("-x64-" in command for command in found)
@@ -138,7 +142,7 @@ def test_commands_on_the_site_are_valid(reports: list[tuple[Report, Path]]) -> N
     found: set[str] = set()
     for report, folder in reports:
         for page in write(report, folder).rglob("*.html"):
-            found |= printed.in_page(page.read_bytes())
+            found |= printed.find_in_page(page.read_bytes())
     assert any(PATH_CELL.selector in command for command in found)
     assert find_rejected(found) == []
 
@@ -167,18 +171,18 @@ def test_commands_of_upgrades_are_valid(tmp_path: Path) -> None:
     test = {"kind": "test", "arguments": "'tests/t.py::test a' --with ./mine -- -m 'not slow'"}
     tried.case("tests/t.py::test a", OK, OK, RAISED, axis=axis, **test)
     upgraded = tried.upgraded()
-    found = printed.in_text("\n".join(render_upgrade(upgraded, every=True)))
+    found = printed.find_in_text("\n".join(render_upgrade(upgraded, every=True)))
     assert {command.split()[1] for command in found} >= {"repro", "diff", "suite", "blame"}
     assert not any("--good" in command for command in found if "blame" not in command), (
         "pins have no release to search"
     )
-    found |= printed.in_markdown(render_upgrade_markdown(upgraded))
-    found |= printed.in_text(render_upgrade_markdown(upgraded)) | printed.in_json(
+    found |= printed.find_in_markdown(render_upgrade_markdown(upgraded))
+    found |= printed.find_in_text(render_upgrade_markdown(upgraded)) | printed.find_in_json(
         msgspec.to_builtins(make_upgrade_file(upgraded))
     )
     run_cells = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)
     for page in write(tried.report(cells=run_cells), tmp_path).rglob("*.html"):
-        found |= printed.in_page(page.read_bytes())
+        found |= printed.find_in_page(page.read_bytes())
     assert find_rejected(found) == []
 
 
@@ -190,7 +194,7 @@ def test_commands_in_issues_are_valid(tmp_path: Path) -> None:
     store = Store(parse_address(str(tmp_path / "history.db")), pytest.fail)
     store.add(make_entry(directory, digest))
     night = read_night(directory, digest, store, [])
-    found = {one for topic in night.topics for one in printed.in_text(make_body(topic, ""))}
+    found = {one for topic in night.topics for one in printed.find_in_text(make_body(topic, ""))}
     assert len(found) == len(night.topics) > 1
     assert find_rejected(found) == []
 
@@ -215,10 +219,14 @@ def test_commands_proposed_by_a_run_can_be_executed(new_project: MakeProject) ->
     ending = project.run("run", "family", "--cell", cell)
     assert project.run("report", "--markdown", "run.md").code == 0
     text = (project.path / "run.md").read_text()
-    found = printed.in_text(text) | printed.in_markdown(text) | printed.in_text(ending.out)
+    found = (
+        printed.find_in_text(text)
+        | printed.find_in_markdown(text)
+        | printed.find_in_text(ending.out)
+    )
     assert any(command.endswith(f"--cell {cell}") for command in found), text
     for command in sorted(found):
-        again = project.run(*printed.words_of(command)[1:])
+        again = project.run(*printed.split_command(command)[1:])
         assert again.code in {0, 1}, (command, again.err)
     for command in ("repro", "diff"):
         arguments = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.printed import in_text, words_of
+from tests.printed import find_in_text, split_command
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def test_snapshot_call_is_selected_by_script_and_name(project: Project) -> None:
     assert project.run("run", "scripts/report.py", "--cell", "0.6.2").code == 1
     assert project.run("report", "--markdown", "run.md").code == 0
     text = (project.path / "run.md").read_text()
-    command = min((one for one in in_text(text) if "report.py::" in one), default=text)
+    command = min((one for one in find_in_text(text) if "report.py::" in one), default=text)
     select = "scripts/report.py::norm"
-    assert words_of(command) == [
+    assert split_command(command) == [
         "conformance", "run", command.split()[2], "--cell", "jax0.6.2-py311-cpu8",
     ]  # fmt: skip
     ending = project.run("run", select, "--cell", "0.6.2", "--json", "-")
