@@ -59,17 +59,17 @@ from pathlib import Path
 from conformance.app.context import ProjectContext
 from conformance.corpus.discovery import discover, find_case_files
 from conformance.engine.result_cache import ResultCache
-from conformance.engine.job import Finished, Job
+from conformance.engine.job import FinishedJob, Job
 from conformance.engine.record_judge import make_record
 from conformance.engine.blobs import BlobStore
 from conformance.engine.preparation import prepare_cells
 from conformance.model.value import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import Leaf, Value
-here = ProjectContext(Path({str(cwd)!r}))
-cells, _ = here.cells(None, ({selector!r},))
-ready = prepare_cells(cells, here.releases, folders=here.matrix_folders, cache=here.cache)
-cache = ResultCache(here.cache)
+context = ProjectContext(Path({str(cwd)!r}))
+cells, _ = context.select_cells(None, ({selector!r},))
+ready = prepare_cells(cells, context.releases, folders=context.matrix_folders, cache=context.cache)
+cache = ResultCache(context.cache)
 blobs = BlobStore(Path({str(cwd)!r}) / "scratch")
 samples = Path({str(SAMPLES)!r})
 texts = {{"hlo": samples.with_suffix(".hlo").read_bytes(),
@@ -81,8 +81,8 @@ for planned in ready.cells:
         leaf = Leaf(path="out", kind="array", dtype="float32", shape=(64,), data=number)
         value = blobs.put(encode_value(Value(structure="*", leaves=(leaf,))))
         job = Job(case=case, planned=planned)
-        if like is None:  # the IRs are the same for all, and looked at once
-            like = make_record(Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE,
+        if like is None:  # all records have the same IRs, analysed once
+            like = make_record(FinishedJob(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE,
                                       blobs=texts), blobs)
         record = dataclasses.replace(
             like, case=case.id, cell=planned.cell.id, case_hash=case.content_hash,
