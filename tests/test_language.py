@@ -23,6 +23,9 @@ TRANSLATED = re.compile(
 )
 """Phrases for which English has a plainer one: reported, next to, again, any, no one, except."""
 
+MARKUP = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
+"""Comments, statements, expressions and tags of a template."""
+
 RENAMED_KEYS = "`told`, `instead` and `seen`"
 """Former keys of a file, which the changelog has to name."""
 
@@ -82,6 +85,18 @@ def test_messages_read_as_written() -> None:
         for file in sorted(ROOT.glob("conformance/**/*.py"))
         if (phrases := [phrase for text in _strings(file) for phrase in _find_phrases(text)])
     }
+    assert found == {}
+
+
+def test_pages_of_the_site_read_as_written() -> None:
+    """The text of templates, without tags and expressions."""
+    found = {}
+    for file in sorted(ROOT.glob("conformance/report/site/templates/*.html")):
+        text = re.sub(
+            r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", " ", file.read_text(), flags=re.DOTALL
+        )
+        if phrases := _find_phrases(text):
+            found[file.name] = phrases
     assert found == {}
 
 

@@ -289,10 +289,10 @@ def render_culprits(change: UpgradeCaseStep) -> Iterator[str]:
             versions = _join_few([f"{name} {a} -> {b}" for name, (a, b) in packages.items()])
             yield f"with {versions}: {change.blame_command}"
         return
-    tried = f" (tried with {found.case})" if found.case != change.compared.case.id else ""
+    tried = f" (searched with {found.case})" if found.case != change.compared.case.id else ""
     for number, guilty in enumerate(found.guilty):
-        as_well = " as well, each for itself" if number else ""
-        yield f"to blame{as_well}: {', '.join(map(str, guilty))}{tried}"
+        head = "also sufficient alone" if number else "to blame"
+        yield f"{head}: {', '.join(map(str, guilty))}{tried}"
     if found.doubts:
         head = "" if found.guilty else f"the package was not found{tried}: "
         yield f"{head}{sanitize(found.doubts)}; {change.blame_command}"

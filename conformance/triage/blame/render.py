@@ -71,7 +71,7 @@ def render_answer(answer: BlameAnswer) -> Iterator[str]:
     yield from _render_needed(answer, first)
     for other in others:
         named = _format_moves(answer.list_packages(other.culprits))
-        yield f"to blame as well, each for itself: {named}"
+        yield f"also sufficient alone: {named}"
         yield from _render_needed(answer, other)
     yield from _render_held(answer)
     if answer.is_confirmed:

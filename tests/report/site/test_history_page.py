@@ -86,7 +86,7 @@ def test_many_that_are_fixed_are_counted() -> None:
 def test_nothing_unexpected_and_no_runs_at_all() -> None:
     """Both are told."""
     assert "Nothing unexpected is open." in page(nights(FINE, FINE)).text
-    assert "No run is told of." in page([]).text
+    assert "No run is recorded." in page([]).text
 
 
 def test_a_run_that_did_not_end_is_marked() -> None:

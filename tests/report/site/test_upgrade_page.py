@@ -76,7 +76,7 @@ def test_uncompared_cases_are_listed_with_their_reasons(tried: Tried) -> None:
     said = page(tried.report(upgrade)).text
     assert "f/flaky on cpu8: 0.6.0: attempts disagree: 1.0, 2.0" in said
     assert "1 case: 0.5.3: needs 16 devices f/large" in said
-    assert "Fails at both ends alike 1 1 case: ValueError: bad shape f/fails" in said
+    assert "Fails alike at both ends 1 1 case: ValueError: bad shape f/fails" in said
     assert "jax0.6.3-py311-cpu8 : mine 1.0 asks for jax<0.6" in said
 
 
@@ -88,9 +88,9 @@ def test_culprits_and_suspects_are_named(tried: Tried) -> None:
     changes = (replace(upgrade.transitions[0], searched=found), *upgrade.transitions[1:])
     said = page(tried.report(replace(upgrade, transitions=changes))).text
     told_of = said.partition("Silently wrong")[0]
-    assert "To blame: numpy 2.2.0 → 2.3.0 (tried with f/other)" in told_of
+    assert "To blame: numpy 2.2.0 → 2.3.0 (searched with f/other)" in told_of
     assert "whether scipy, too" in told_of
-    assert "Beside jax" not in told_of
+    assert "In addition to jax" not in told_of
 
 
 def test_tests_of_a_suite_are_called_so(tried: Tried) -> None:

@@ -197,7 +197,7 @@ def test_two_sufficient_culprits_are_both_named(tmp_path: Path) -> None:
     told = make_answer_json(found, "x")
     both = [*told["culprits"], *(one for other in told["others"] for one in other)]
     assert {one["package"] for one in both} == {"numpy", "scipy"}
-    assert any(line.startswith("to blame as well") for line in render_answer(found))
+    assert any(line.startswith("also sufficient alone") for line in render_answer(found))
 
 
 def test_a_flaky_target_is_not_confirmed(tmp_path: Path) -> None:
