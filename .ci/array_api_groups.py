@@ -54,6 +54,7 @@ def group_functions(stubs: Path) -> dict[str, str]:
         stubs: Folder of the versions of the standard, one folder each.
     """
     found: dict[str, str] = {}
+    # Newest version first, as the first group of a function counts.
     for version in sorted(stubs.glob("_20*"), reverse=True):
         for module, group in GROUPS.items():
             file = version / f"{module}.py"

@@ -97,6 +97,7 @@ class Clone:
         first: dict[str, str] = {}
         for release in self._releases:
             for commit in self._git("rev-list", f"{TAG}{release}").split():
+                # Releases are in order, so the first tag that contains a commit stays.
                 first.setdefault(commit[:DIGITS], release)
         return first
 

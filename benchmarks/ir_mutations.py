@@ -49,6 +49,7 @@ def load_modules(folder: Path) -> dict[str, list[tuple[str, str]]]:
 def make_rngs(name: str, where: str, rounds: int) -> Iterator[Random]:
     """Yield a reproducible random generator for each round of a mutator on a module."""
     for number in range(rounds):
+        # A seed by name gives the same mutations whichever others are tried.
         yield Random(f"{name} {where} {number}")  # noqa: S311 - reproducible
 
 

@@ -65,6 +65,7 @@ def measure_scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> l
                 device_lock=DeviceLock(load_context().cache),
             )
             results = executor.run(many)
+            # Start-up ends with the first result, and is not measured.
             next(results)
             took[slots] = time_call(partial(list, results))
         ratios.append(took[1] / took[2])
@@ -99,6 +100,7 @@ def measure(release: str) -> Medians:
     forked = time_jobs(
         CellWorker(planned, make_provider(preparation).open, device_lock), jobs, ROUNDS
     )
+    # Each of these jobs imports jax again, so a few of them are enough.
     spawned = time_jobs(
         CellWorker(planned, make_provider(preparation, spawn=True).open, device_lock), jobs[:4], 1
     )

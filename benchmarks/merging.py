@@ -68,6 +68,7 @@ def merge(folder: Path, out: Path) -> None:
 def main() -> None:
     """Write shards, merge them, and print how long that took."""
     run = load_run(RunDirectory(Path(sys.argv[1]).absolute()))
+    # On the disk of the run, so that its blobs can be hard links.
     with tempfile.TemporaryDirectory(dir=Path(sys.argv[1]).absolute().parent) as name:
         folder = Path(name)
         artifacts = write_shards(run, folder)

@@ -98,6 +98,7 @@ class Nights:
 
 def read_peak_memory() -> float:
     """Return the peak resident memory of this process in MiB."""
+    # Not ru_maxrss, which a process inherits from its parent.
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
     assert found is not None
     return int(found[1]) / 1024

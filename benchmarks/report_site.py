@@ -70,6 +70,7 @@ def main() -> None:
         size = sum((site / name).stat().st_size for name in list_files(site))
         print(f"matrix page made in {python:.2f} s, {size / 1e6:.2f} MB with scripts and data")
         browse(site)
+    # Hard links to the artifacts need the same file system.
     with tempfile.TemporaryDirectory(dir=report.runs[0].blobs.folder.parent.parent) as folder:
         generate(report, runs, Path(folder))
 
@@ -151,6 +152,7 @@ def measure_site(run: Path, out: Path, environment: Mapping[str, str]) -> tuple[
     command = [sys.executable, "-m", "conformance", "report", str(run), "--out", str(out)]
     before = perf_counter()
     process = subprocess.Popen(command, env={**os.environ, **environment})
+    # RUSAGE_CHILDREN would give the maximum over all rounds.
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0
     return perf_counter() - before, usage.ru_maxrss * 1024

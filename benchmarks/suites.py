@@ -60,6 +60,7 @@ def run_ours(words: Sequence[str], cell: str, report: Path, *more: str) -> None:
     if ended.returncode not in {0, 1}:
         raise SystemExit(f"suite run ended with {ended.returncode}: {ended.stderr}")
     run = json.loads(report.read_text())["run"]
+    # Every round would leave a run directory in the checkout.
     shutil.rmtree(ROOT / "reports" / "runs" / run, ignore_errors=True)
 
 

@@ -88,6 +88,7 @@ class Project:
 
     def run(self, *arguments: str | Path) -> Ending:
         """Run a `conformance` command in this process, in the project."""
+        # Output of fixtures and of earlier commands is not output of this one.
         self.capsys.readouterr()
         before = Path.cwd()
         os.chdir(self.path)
@@ -119,6 +120,7 @@ class Project:
     @property
     def newest(self) -> RunDirectory:
         """The newest run directory."""
+        # Tests name runs freely, so their names have no order.
         runs = (self.path / "reports" / "runs").iterdir()
         return RunDirectory(max(runs, key=lambda path: path.stat().st_mtime_ns))
 

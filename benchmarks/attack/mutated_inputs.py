@@ -221,6 +221,7 @@ def limit_time() -> Iterator[None]:
 def attack_reader(reader: Reader, inputs: int, seed: int) -> Row:
     """Give a reader its whole inputs, which it must accept, and mutations of them."""
     row = Row()
+    # Negative numbers are the whole inputs, which the table does not count.
     for number in range(-len(reader.whole), inputs):
         rng = Random(f"{seed} {reader.name} {number}")  # noqa: S311 - reproducible
         data = reader.whole[number] if number < 0 else mutate(rng.choice(reader.whole), rng)
