@@ -44,12 +44,18 @@ CONTEXT: Final = 4
 """Words that are shown before the first word in which two messages differ."""
 ROWS: Final = 3
 """Facts or differences that are shown."""
-HEAD: Final = (
-    "Made by `conformance report --goldens` from the goldens of each release with its era "
-    "dependencies, on CPU. To see a change in full, run `conformance diff CASE --cell BEFORE "
-    "--cell RELEASE`. To see whether it affects your program, run `conformance upgrade OLD NEW "
-    "your_script.py`."
-)
+HEAD: Final = """\
+Releases are in order of version; before means the next lower version. Made by `conformance report
+--goldens` from the goldens (recorded results) of each release on CPU, with the packages current on
+its release date.
+
+The check is `check_vma` of `jax.shard_map` (`check_rep` of `jax.experimental.shard_map`); a map,
+unless it has another name, is a function under `shard_map`.
+
+To see a change of a case in full, run `conformance run CASE --cell BEFORE --cell RELEASE`, then
+`conformance diff BEFORE RELEASE CASE`. To see whether it affects your program, run `conformance
+upgrade OLD NEW your_script.py`."""
+"""Text at the top of a page."""
 _INDEX: Final = re.compile(r"\[\d+\]$")
 
 
@@ -86,15 +92,17 @@ class _Writer:
         declared = [
             (history.name, each.change) for history in histories for each in history.declared
         ]
-        count = f"{plural(len(declared), 'change')} of behaviour, by release. {HEAD}"
-        parts = ["# What JAX changed", wrap(count), "## Families", _render_families(histories)]
-        releases = {change.shown_at for _, change in declared}
-        for release in sorted(releases, key=parse_version, reverse=True):
+        # Cases of several families show some changes, e.g. loops those of shard_map.
+        alike = group_by(declared, key=lambda each: (each[1].shown_at, each[1].summary))
+        count = f"{plural(len(alike), 'change')} of behaviour; the page of a family has its cases."
+        parts = ["# What JAX changed", count, HEAD, "## Families", _render_families(histories)]
+        by_release = group_by(alike.items(), key=lambda item: item[0][0])
+        for release in sorted(by_release, key=parse_version, reverse=True):
             heading = self._render_heading(release)
+            anchor = _make_anchor(heading)
             lines = [
-                f"- {change.summary} ([{name}]({name}.md#{_make_anchor(heading)}))"
-                for name, change in declared
-                if change.shown_at == release
+                f"- {summary} ({', '.join(f'[{name}]({name}.md#{anchor})' for name, _ in same)})"
+                for (_, summary), same in by_release[release]
             ]
             parts += [heading, "\n".join(lines)]
         return "\n\n".join(parts) + "\n"
@@ -105,7 +113,8 @@ class _Writer:
         pairs = f" · [every pair]({history.name}_pairs.md)" if history.has_pairs else ""
         parts = [
             f"# {history.name}",
-            wrap(f"{about}{plural(len(history.cases), 'case')}. {HEAD}"),
+            wrap(f"{about}{plural(len(history.cases), 'case')}."),
+            HEAD,
             f"[All families](README.md) · [the cases](../../cases/{history.name}){pairs}",
         ]
         for release in history.releases:
@@ -117,10 +126,11 @@ class _Writer:
         if changes.declared:
             yield "\n".join(map(self._render_declared, changes.declared))
         if changes.undeclared:
-            cases = plural(len({change.case.id for change in changes.undeclared}), "case")
-            also = "also other" if changes.declared else "other"
+            number = len({change.case.id for change in changes.undeclared})
+            more = " more" if changes.declared else ""
+            cases, differ = ("case", "differs") if number == 1 else ("cases", "differ")
             lines = "\n".join(self._render_undeclared(changes.undeclared))
-            yield fold(f"{cases} {also} than before", lines)
+            yield fold(f"{number}{more} {cases} {differ} from the release before", lines)
 
     def _render_declared(self, declared: DeclaredChange) -> str:
         change = declared.change

@@ -203,7 +203,7 @@ class TestPages:
         """Parameters of one function behind its name."""
         names = ("loops/one[a]", "loops/one[b]", "loops/two")
         text = page(*(turn(raised(), WORKS, name) for name in names))
-        assert "<summary>3 cases other than before</summary>" in text
+        assert "<summary>3 cases differ from the release before</summary>" in text
         link = "../../cases/family/topic.py"
         assert f"- [`one`]({link}) (`a`, `b`), [`two`]({link}): raises" in text
 
