@@ -119,7 +119,7 @@ def port_script(
         read, source=source, devices=count, timeout=options.timeout,
         requires=_find_required_packages(read, cells.locks),
     )  # fmt: skip
-    doc = read.doc or f"What {Path(called).name} shows."
+    doc = read.doc or f"The behaviour of {Path(called).name}."
     numbers = [number for number, release in enumerate(releases) if release in first]
     request = PortRequest(
         pasted=pasted, script=read, name=called, placement=placement,
