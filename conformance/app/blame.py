@@ -24,7 +24,7 @@ from conformance.search.endpoints import ANY_PREDICATE, EndpointsError, Predicat
 from conformance.search.prober import CaseProber
 from conformance.search.trials import CellTrials
 from conformance.triage.blame.blame import Blame
-from conformance.triage.blame.ends import add_requirements, make_ends, provide
+from conformance.triage.blame.ends import add_requirements, make_ends, provide_mixture
 from conformance.triage.blame.mixtures import Mixtures, find_suspects, read_sources
 from conformance.triage.blame.render import format_step
 from conformance.triage.programs.program import ProgramTarget
@@ -148,7 +148,7 @@ def _make_mixtures(
 ) -> Mixtures:
     return Mixtures(
         ends=ends, suspects=find_suspects(_collect_sources(target), ends), locks=locks,
-        provide=partial(provide, ends=ends, cache=context.cache, wanted=wanted),
+        provide=partial(provide_mixture, ends=ends, cache=context.cache, wanted=wanted),
     )  # fmt: skip
 
 
@@ -161,8 +161,9 @@ def _prepare_ends(
 ) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:
     """Return both ends, and the requirements of the target in addition to them.
 
-    A requirement that resolves to different versions at the ends becomes part of the ends. A
-    program gets the same version at both ends if a common version exists.
+    If a requirement resolves to different versions at the ends, its packages become part of the
+    ends, so that the search can blame them. For a script or a command, a version that fits both
+    ends is preferred, so that this happens only where it must.
     """
     context = session.context
     wanted = (
@@ -191,7 +192,10 @@ def _report_step(say: Callable[[str], None], packages: int, step: SearchStep[Mov
 
 
 def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
-    """Return the cell of the newest release of a selector, on one CPU for a program."""
+    """Return the cell of the newest release that a selector names.
+
+    A script or a command runs on one CPU device, unless the selector is a whole cell id.
+    """
     if is_cell_id(text):
         # A cell id names its platform, packages and options: nothing is added to it.
         return context.find_cell(text)

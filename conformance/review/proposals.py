@@ -72,6 +72,7 @@ class DeviationEdit:
 
 
 def _format_range(deviation: Deviation | None) -> str:
+    """Return the releases of a deviation; `every release` without a deviation or a range."""
     return f"jax{deviation.releases}" if deviation and deviation.releases else "every release"
 
 

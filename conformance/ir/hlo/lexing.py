@@ -195,19 +195,20 @@ def split_header(text: str) -> tuple[str, int]:
     Raises:
         HloTextError: If the text does not begin with a header.
     """
-    start = _find_match_end(_BEFORE_HEADER, text, 0)
+    start = _skip_match(_BEFORE_HEADER, text, 0)
     if not text.startswith("HloModule", start):
         raise HloTextError(text[start : start + 60].partition("\n")[0], "'HloModule name'")
     end = start
     while True:
-        end = _find_match_end(_REST_OF_LINE, text, end)
+        end = _skip_match(_REST_OF_LINE, text, end)
         if end == len(text) or (text[end] == "\n" and text[end - 1] != ","):
             return text[start:end], text.count("\n", 0, end) + 2
         # A header may break its line after a comma and within brackets.
         end = end + 1 if text[end] in '\n"])}' else find_closing(text, end)
 
 
-def _find_match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _skip_match(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Return the end of the match that begins at `start`; `start` itself without a match there."""
     match = pattern.match(text, start)
     return match.end() if match else start
 

@@ -158,7 +158,7 @@ def make_end(
     return BlameEnd(planned=planned, lock=lock, installed=installed, original=original)
 
 
-def provide(
+def provide_mixture(
     planned: PlannedCell,
     lock: Lock,
     *,
@@ -176,7 +176,8 @@ def provide(
         wanted: Requirements in addition, resolved with its own packages.
 
     Returns:
-        The mixture with the requirements. A mixture that excludes them is not created.
+        The mixture, planned with the requirements. If its packages exclude them, no environment is
+        created, and `missing` of the plan has the reason.
 
     Raises:
         InfrastructureError: If the environment cannot be created.
@@ -250,7 +251,9 @@ def make_stand_in(
 def add_requirements(
     ends: tuple[BlameEnd, BlameEnd], wanted: tuple[str, ...], *, locks: dict[str, Lock], cache: Path
 ) -> tuple[tuple[BlameEnd, BlameEnd], tuple[str, ...]]:
-    """Add the packages of further requirements to both ends, if their versions differ.
+    """Add the packages of requirements to both ends, if their versions differ between the ends.
+
+    Then each package is a candidate of the search like the packages of the cells.
 
     Args:
         ends: Both ends.
@@ -259,9 +262,9 @@ def add_requirements(
         cache: Cache folder.
 
     Returns:
-        The ends, and the requirements that remain: those of the user's own wheels, which have no
-        other version. All unchanged where each package has one version at both ends, or an end
-        replaces an environment that must not be modified.
+        The ends, and the requirements that are left for every mixture: wheels and folders of the
+        user, which have one version. Both as given if each package resolves to one version at both
+        ends, or if an end is an environment that must not be modified.
 
     Raises:
         NoSolutionError: If the requirements and an end exclude each other.

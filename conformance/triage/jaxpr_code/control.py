@@ -27,7 +27,7 @@ POLICIES: Final = frozenset({
 
 
 def _list_parameters(values: Sequence[CodeValue]) -> list[tuple[str, list[str]]]:
-    """Return one parameter for each value."""
+    """Return one unnamed parameter for each value, with the hint for the name of the value."""
     return [("", [value.hint]) for value in values]
 
 
@@ -102,7 +102,15 @@ def _write_jit(eqn: Equation) -> str | list[CodeValue]:
 
 
 def _is_library_function(eqn: Equation, number: int) -> bool:
-    """Return whether a function is of a package: all its equations come from the calling line."""
+    """Return whether a package wrote the function that a `jit` equation calls.
+
+    Args:
+        eqn: The `jit` equation.
+        number: Number of the called jaxpr.
+
+    Returns:
+        True if all equations of the function are located at the line of the call itself.
+    """
     document = eqn.program.document
     place = document.sources[eqn.eqn.source][1:], eqn.eqn.params.get(COMPUTE_TYPE)
     # Locations have no frames of packages: all equations of `jnp.where` are at the line that calls
@@ -171,7 +179,7 @@ def _write_reduce(eqn: Equation) -> str:
 
 
 def _pack_parameter(name: str, values: Sequence[CodeValue]) -> tuple[str, list[str]]:
-    """Return one parameter for several values."""
+    """Return one named parameter that holds several values, with the hints for their names."""
     return name, [value.hint for value in values]
 
 

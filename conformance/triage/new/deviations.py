@@ -45,13 +45,13 @@ _NOT_RUN: Final = frozenset({Outcome.INFRA, Outcome.NOT_RUN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSweep:
-    """The results of a case over releases.
+    """The results of a case over releases, one cell for each.
 
     Attributes:
-        records: The records, by number of the cell.
-        states: Their states: good is the expected behavior.
-        anchor: Number of the cell whose value is taken as the reference; None where the script
-            states a reference, or no cell ran the case.
+        records: The record of each release, by the number of the release in the sweep.
+        states: Whether each release behaves as expected (good), differently (bad), or fails otherwise.
+        anchor: Number of the release whose value is taken as the reference; None if the script
+            states a reference, or no release ran the case.
         reference: That value as an expression; empty if there is none, or it is too long.
     """
 

@@ -13,7 +13,7 @@ from conformance.cells.releases import load_releases
 from conformance.cells.requirements import build_requirement
 from conformance.engine.preparation import plan_cell
 from conformance.errors import UsageError
-from conformance.triage.blame.ends import lend_bytecode, provide, unify_pythons
+from conformance.triage.blame.ends import lend_bytecode, provide_mixture, unify_pythons
 from tests.cli.packages import package_files
 
 from .environments import end
@@ -65,7 +65,7 @@ def test_a_mixture_that_excludes_a_requirement_is_not_created(tmp_path: Path) ->
     lock = Lock(text=file.read_text(), path=file)
     planned = plan_cell(OLD, lock)
     ends = (end({"jax": "0.6.0"}), end({"jax": "0.6.1"}))
-    found = provide(planned, lock, ends=ends, cache=tmp_path / "cache", wanted=wanted)
+    found = provide_mixture(planned, lock, ends=ends, cache=tmp_path / "cache", wanted=wanted)
     assert found.missing.startswith("does not go with mine: ")
     assert "jax>=0.6.1" in found.missing
     assert not (tmp_path / "cache" / "envs").exists()
