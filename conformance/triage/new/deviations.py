@@ -49,7 +49,7 @@ class ReleaseSweep:
 
     Attributes:
         records: The record of each release, by the number of the release in the sweep.
-        states: Whether each release behaves as expected (good), differently (bad), or fails otherwise.
+        states: Whether each release behaves as expected (good), differently (bad), or otherwise.
         anchor: Number of the release whose value is taken as the reference; None if the script
             states a reference, or no release ran the case.
         reference: That value as an expression; empty if there is none, or it is too long.
