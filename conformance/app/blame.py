@@ -205,7 +205,7 @@ def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
 
 
 def _collect_sources(target: Target) -> list[str]:
-    """Return the Python sources of a target, with the helpers of a case; empty for a command."""
+    """Return the texts of a target's Python files, and of a case's helpers; none for a command."""
     if isinstance(target, Case):
         # Packages that the source imports are suspected first, which saves environments.
         return read_sources(target)

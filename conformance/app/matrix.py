@@ -96,14 +96,16 @@ def render_cells(
 
 
 def provision_cells(context: ProjectContext, preparation: Preparation) -> Iterator[CellStep]:
-    """Create the environments of cells, and yield each; failures are notes.
+    """Create the environments of cells, and yield what was done for each.
+
+    A cell whose packages could not be resolved is a note and is not yielded.
 
     Args:
         context: The project.
         preparation: The cells with their locks.
 
     Raises:
-        InfrastructureError: If an environment cannot be made.
+        InfrastructureError: If an environment cannot be installed.
     """
     for planned in preparation.cells:
         if planned.failure:
@@ -243,6 +245,7 @@ def list_topologies(context: ProjectContext, selectors: Sequence[str]) -> Topolo
 
 
 def _list_tpus() -> list[dict[str, Any]]:
+    """Return a row for each TPU generation, with its topologies and their numbers of devices."""
     return [
         {
             "kind": "tpu",
@@ -297,6 +300,7 @@ def _find_newest_provisioned(context: ProjectContext) -> Cell | None:
 
 
 def _has_lock(folder: Path, cell: Cell) -> bool:
+    """Say whether a folder of matrices, or the cache folder, has a lock of a cell in `locks/`."""
     return (folder / "locks" / f"{cell.env_id}.txt").is_file()
 
 
@@ -316,6 +320,7 @@ def _query_plugin(
 
 
 def _describe_platform(row: Mapping[str, Any]) -> str:
+    """Return the properties of a platform: the topologies of a TPU; a GPU's name and memory."""
     if row["kind"] == "tpu":
         return "  ".join(f"{layout} ({count})" for layout, count in row["topologies"].items())
     return f"{row['description']}, {row['memory'] / 2**30:.0f} GiB"

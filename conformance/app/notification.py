@@ -74,7 +74,7 @@ class NotifyOptions:
 
     @property
     def policy(self) -> NotifyPolicy:
-        """The rules by which actions are decided."""
+        """The repository, the time at which to act, the limit of issues, and the link."""
         return NotifyPolicy(
             repository=self.repository or "",
             when=NotifyWhen(self.when),
@@ -132,7 +132,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
 
 
 def render_notification(notification: Notification) -> Iterator[str]:
-    """Yield a line for each action, and how to perform them if they were not.
+    """Yield a line for each accepted action, counts of the others, and how to perform the actions.
 
     Args:
         notification: The actions.

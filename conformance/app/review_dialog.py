@@ -257,6 +257,7 @@ class ReviewDialog:
             self._decide(choice, Terms(**answers))
 
     def _undo(self) -> None:
+        """Take back the last decision; without one, an earlier decision on the current group."""
         if self._undo_stack:
             self.review.restore(*self._undo_stack.pop())
             self.message = "taken back"
@@ -290,6 +291,7 @@ class ReviewDialog:
         self._front_end.show([make_line(text) for text in texts], _CONFIRM, answer)
 
     def _write(self) -> None:
+        """Write the decisions, and show the groups that are left; quit if none is."""
         self.review.write(self._check)
         # Written decisions cannot be undone here, and evidence was about the old goldens.
         self._undo_stack.clear()

@@ -47,7 +47,7 @@ def find_missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
 
 
 class DeviceLock:
-    """A lock that admits one job at a time to each accelerator of this host, across runs.
+    """A lock for each platform (GPU, TPU) that admits one job at a time on this host, across runs.
 
     Args:
         cache: Cache folder, which is the same for all runs on a host.

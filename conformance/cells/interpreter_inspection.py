@@ -223,7 +223,18 @@ def describe_edits(python: Path) -> str:
 def _run_script(
     python: Path, kind: type[_T], script: str, *arguments: str, timeout: float | None = None
 ) -> _T:
-    """Run a script in an interpreter and decode the JSON that it prints."""
+    """Run a script in an interpreter and decode the JSON that it prints.
+
+    Args:
+        python: The interpreter.
+        kind: Type of the decoded JSON.
+        script: Python source.
+        arguments: Arguments of the script.
+        timeout: Seconds; `TIMEOUT` if None.
+
+    Raises:
+        InfrastructureError: If it does not start, fails, takes too long or prints something else.
+    """
     # Read at each call, not a default: tests shorten it.
     timeout = TIMEOUT if timeout is None else timeout
     try:

@@ -102,7 +102,7 @@ class _Pair:
         self._a, self._b = before.record, after.record
 
     def gates(self, artifact: str) -> bool:
-        """Return whether a change of an artifact fails a run."""
+        """Return whether a change fails a run: ending, value, variants always, others by policy."""
         if artifact in {ENDING, VALUE, VARIANTS}:
             return True
         return self._case.policy_of(artifact) is Policy.GATE
@@ -157,7 +157,7 @@ class _Pair:
         )
 
     def _list_common_irs(self) -> Iterator[str]:
-        """Yield the IRs that both jobs have, without repetitions of the cell's own IRs."""
+        """Yield the IRs that both jobs have; none that equals the cell's own StableHLO in both."""
         for ir in select_informative_irs(self._a, self._b):
             if ir in self._a.ir and ir in self._b.ir:
                 yield ir

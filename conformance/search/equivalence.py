@@ -65,10 +65,10 @@ def shorten(text: str) -> str:
 
 
 def is_same_failure(ending: str, other: str) -> bool:
-    """Say whether two endings are the same failure: one type of error, and one message.
+    """Say whether two endings are the same failure: equal types of error, and similar messages.
 
-    Upstream rewords messages from release to release, appends advice, and renames types: only the
-    beginnings are compared, without numbers.
+    Upstream rewords messages from release to release, appends advice, and renames the types that a
+    message mentions: only the beginnings of messages are compared, without numbers.
 
     Args:
         ending: An ending, `Type: message`, or an outcome.

@@ -208,7 +208,14 @@ def _make_tracks(
 def _find_raised(
     track: Track, history: Timeline, report: Report, shown: Container[str]
 ) -> dict[str, Any]:
-    """Return the exceptions of the newest job that raised, unless the page shows its root cause."""
+    """Return the exceptions of the newest job that raised, unless the page shows its root cause.
+
+    Args:
+        track: The cells of the page.
+        history: The jobs of these cells.
+        report: The report.
+        shown: Ids of the cells whose root cause the page shows.
+    """
     for cell, job in zip(reversed(track.compared_cells), reversed(history.jobs), strict=True):
         # The newest alone: the errors of older releases are shown with the changes.
         if job is not None and (stacks := collect_stacks(job, report.roots)):

@@ -122,6 +122,7 @@ def _is_library_function(eqn: Equation, number: int) -> bool:
 
 
 def _render_jit_options(eqn: Equation) -> list[str]:
+    """Return the keywords of `jax.jit`: shardings, donation, `keep_unused`, compiler options."""
     options = []
     for name in ("in_shardings", "out_shardings"):
         if not is_default(shardings := eqn.take(name)):

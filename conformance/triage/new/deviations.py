@@ -215,12 +215,12 @@ def propose_deviations(declarations: Declarations, stretches: Sequence[Stretch])
     # case does not apply to them.
     # If the case fails like this everywhere, that is its behavior.
     if len(rest) > 1 and _lacks_name(rest[0]):
-        why.append(_error_message(rest.pop(0)))
+        why.append(_get_last_message(rest.pop(0)))
         limits.append(f">={rest[0].since}")
     if len(rest) > 1 and rest[-1].outcome is Outcome.UNSUPPORTED:
         newer = rest.pop()
         limits.append(f"<{newer.since}")
-        why.append(_error_message(newer))
+        why.append(_get_last_message(newer))
     deviations = []
     for stretch in rest:
         if not stretch.is_good and stretch.outcome is not Outcome.UNSUPPORTED:
@@ -245,7 +245,8 @@ def _lacks_name(stretch: Stretch) -> bool:
     )
 
 
-def _error_message(stretch: Stretch) -> str:
+def _get_last_message(stretch: Stretch) -> str:
+    """Return the message of the last record on one line, shortened; empty without an error."""
     error = stretch.records[-1].error
     return "" if error is None else " ".join(error.message.split())[:_MAX_PATTERN]
 

@@ -213,7 +213,7 @@ def _set_variables(pasted: PastedScript) -> str:
 def _add_reference(
     request: PortRequest, tried: TriedDraft, sweep: ReleaseSweep, releases: Sequence[str]
 ) -> Draft:
-    """Return the draft with a reference, and with imports that do not clash with its file."""
+    """Return the draft with a reference; imports that clash with its file are in the function."""
     note = ""
     if sweep.reference and sweep.anchor is not None:
         note = f"Proposed, to be reviewed: this is what jax {releases[sweep.anchor]} gives."
