@@ -118,8 +118,8 @@ def _describe_between(upgraded: UpgradeResult) -> str:
     if passing := upgraded.passing:
         verb = "breaks" if len(passing) == 1 else "break"
         text += (
-            f" Between the ends {plural(len(passing), upgraded.noun)} {verb} "
-            f"({_describe_first_release(passing)}), but not in {upgraded.axes[0].ends[1]}."
+            f" {len(passing)} of {plural(len(upgraded.whole), upgraded.noun)} {verb} only between "
+            f"the ends ({_describe_first_release(passing)}), not in {upgraded.axes[0].ends[1]}."
         )
     # A case that breaks at the new end is reported as such, wherever else it breaks.
     unseen = sum(bool(c.untried) and c.effect not in BREAKING for c in upgraded.whole)
@@ -300,8 +300,9 @@ def _render_unclear(upgraded: UpgradeResult) -> Iterator[str]:
     """Yield how many changes have several suspected packages, and the options that find these."""
     if every := sum(1 for _ in find_unclear(upgraded, frozenset(Effect))):
         breaking = sum(1 for _ in find_unclear(upgraded, BREAKING))
-        how = f"--blame asks of {breaking}, " if breaking else ""
-        yield f"which package: not asked of {plural(every, 'change')}; {how}--blame-all of all"
+        some = f"--blame searches for {breaking}, --blame-all for all"
+        how = some if breaking else "--blame-all searches for all"
+        yield f"packages: the culprit of {plural(every, 'change')} was not searched for; {how}"
 
 
 def _render_reasons(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:

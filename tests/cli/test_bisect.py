@@ -81,7 +81,7 @@ def test_bisect_finds_first_bad_release_of_a_script(
     assert {step["signature"] for step in bad} == {signature}
 
 
-def test_bisect_prints_probes_answer_and_timeline(project: Project) -> None:
+def test_bisect_prints_trials_answer_and_timeline(project: Project) -> None:
     """The other packages that changed between the two releases are listed, too."""
     lines = bisect_since(project, "raise KeyError('axis')").out.splitlines()
     assert lines[0] == "0.6.0      good     ok"
@@ -95,7 +95,7 @@ def test_bisect_prints_probes_answer_and_timeline(project: Project) -> None:
     ]
     answer += 2
     assert "jaxlib 0.6.0 -> 0.6.1" in lines[answer + 3]
-    assert lines[answer + 4].startswith("3 probes of 3 points, ")
+    assert lines[answer + 4].startswith("3 trials for 3 points, ")
 
 
 def test_find_fix_reports_first_good_release(project: Project) -> None:

@@ -138,8 +138,8 @@ def test_upgrade_prints_summary_and_groups_with_commands(project: Project) -> No
     assert lines[0] == (
         "From jax 0.5.3 to 0.6.2 on cpu8, of 5 cases 1 breaks (in 0.6.1), 1 becomes silently wrong "
         "(in 0.6.2), 1 is compiled to something else and 2 are unchanged. 1 of these changes "
-        "raises no error. Between the ends 1 case breaks (in 0.6.1), but not in 0.6.2. 1 case was "
-        "tried on some of the releases only: --thorough tries all."
+        "raises no error. 1 of 5 cases breaks only between the ends (in 0.6.1), not in 0.6.2. 1 "
+        "case was tried on some of the releases only: --thorough tries all."
     )
     assert "broken: 1" in lines
     assert "  in 0.6.1: ok -> KeyError: 'axis'" in lines

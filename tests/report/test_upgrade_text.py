@@ -70,8 +70,8 @@ def test_a_break_between_the_ends_is_in_the_headline(tmp_path: Path) -> None:
         compared(tmp_path, "f/b", OK, RAISED, RAISED, OK),
     )
     assert summarize_upgrade(upgraded) == (
-        "From jax 0.5.3 to 0.6.2 on cpu8, of 2 cases 2 are unchanged. Between the ends 2 cases "
-        "break (the first in 0.6.0), but not in 0.6.2."
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 2 cases 2 are unchanged. 2 of 2 cases break "
+        "only between the ends (the first in 0.6.0), not in 0.6.2."
     )
     assert summarize_upgrade(upgraded) in render_upgrade_markdown(upgraded)
     found = file_of(upgraded)

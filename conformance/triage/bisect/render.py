@@ -82,11 +82,11 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
     yield from _render_packages(answer, axis)
     yield from _render_borrowed(answer)
     # Confirmations are not counted: the number is the cost of the search.
-    probes = sum(len(step.samples) for step in answer.steps if not step.again)
+    trials = sum(len(step.samples) for step in answer.steps if not step.again)
     logged = sum(step.replayed for step in answer.steps if not step.again)
     log = f", {logged} from the log (--fresh ignores it)" if logged else ""
     points = plural(len(answer.points), "point")
-    yield f"{plural(probes, 'probe')} of {points}{log}, {format_seconds(answer.steps)}"
+    yield f"{plural(trials, 'trial')} for {points}{log}, {format_seconds(answer.steps)}"
 
 
 def _describe_bad(answer: BisectAnswer) -> str:

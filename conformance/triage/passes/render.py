@@ -84,13 +84,13 @@ def render_answer(answer: PassAnswer) -> Iterator[str]:
     # A lost process is no error, but explains a long search.
     processes = plural(answer.lost, "process", "processes")
     lost = f"; {processes} ended on the way, and another went on" if answer.lost else ""
-    yield f"{plural(len(answer.steps), 'probe')}, {format_seconds(answer.steps)}{lost}"
+    yield f"{plural(len(answer.steps), 'trial')}, {format_seconds(answer.steps)}{lost}"
 
 
 def _render_passes(answer: PassAnswer) -> Iterator[str]:
     count = len(answer.passes)
-    probes = plural(len(answer.select_steps(PASS)), "probe")
-    of = f"of {plural(count, 'pass that changes', 'passes that change')} it, {probes}"
+    trials = plural(len(answer.select_steps(PASS)), "trial")
+    of = f"of {plural(count, 'pass that changes', 'passes that change')} it, {trials}"
     named = ", ".join(answer.culprits)
     if len(answer.culprits) == 1:
         yield f"it does not with one pass disabled: {named} ({of})"

@@ -77,7 +77,7 @@ def test_a_set_of_passes_can_be_pasted(bad: StoredJob) -> None:
     lines = list(render_answer(found))
     assert lines[0] == "the program ends with XlaError: no"
     assert "it does not with 2 passes disabled, all of them: a, c" in lines[1]
-    assert "(of 3 passes that change it, 1 probe)" in lines[1]
+    assert "(of 3 passes that change it, 1 trial)" in lines[1]
     assert "confirmed: all of it did the same once more, in a new process" in lines
 
 
