@@ -53,8 +53,9 @@ The check is `check_vma` of `jax.shard_map` (`check_rep` of `jax.experimental.sh
 unless it has another name, is a function under `shard_map`.
 
 To see a change of a case in full, run `conformance run CASE --cell BEFORE --cell RELEASE`, then
-`conformance diff BEFORE RELEASE CASE`. To see whether it affects your program, run `conformance
-upgrade OLD NEW your_script.py`."""
+`conformance diff BEFORE RELEASE CASE`. RELEASE is the heading above the change, BEFORE is the next
+lower version, and the page of the family names CASE. To see whether the change affects your
+program, run `conformance upgrade OLD NEW your_script.py`."""
 """Text at the top of a page."""
 _INDEX: Final = re.compile(r"\[\d+\]$")
 
