@@ -108,7 +108,10 @@ class _Pair:
         return self._case.policy_of(artifact) is Policy.GATE
 
     def find_changed(self) -> Iterator[str]:
-        """Yield the names of the artifacts that differ."""
+        """Yield the names of what differs, see `Transition.changed`.
+
+        A value differs beyond the tolerance of the case, an IR in its canonical form.
+        """
         if self._is_equal():
             return
         if _get_ending(self._a) != _get_ending(self._b):
@@ -133,7 +136,10 @@ class _Pair:
 
     @cached_property
     def value(self) -> Comparison | None:
-        """Comparison of the values, None if they have equal bits or a value cannot be read."""
+        """Comparison of the values.
+
+        None if they have equal bits, if neither job was ok, or if a value is missing or unreadable.
+        """
         before, after = (record.artifacts.get(VALUE) for record in (self._a, self._b))
         if before is None or after is None or Outcome.OK not in {self._a.outcome, self._b.outcome}:
             return None
