@@ -87,7 +87,7 @@ def command(
     conformance run --cell path:/usr/bin/python3@gpu4   the jax of a container, on its GPUs
     conformance run --matrix nightly --cell path:/opt/jax-dev/bin/python
                                                         ... a matrix and an environment
-    conformance run --matrix nightly --fail-on new      ignore failures of the last nightly
+    conformance run --matrix nightly --fail-on new      ignore failures of the previous run
     conformance run --resume                            after a crash or Ctrl-C
     """
     options = RunOptions(run_dir=run_dir, resume=resume, jobs=jobs, fresh=fresh, spawn=spawn)
