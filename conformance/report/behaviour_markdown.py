@@ -57,6 +57,10 @@ To see a change of a case in full, run `conformance run CASE --cell BEFORE --cel
 lower version, and the page of the family names CASE. To see whether the change affects your
 program, run `conformance upgrade OLD NEW your_script.py`."""
 """Text at the top of a page."""
+OBSERVATIONS: Final = """\
+`out` is the value that a case returns. If it is `True` or `False`, see the docstring of the case for
+what it checks."""
+"""Text at the top of the page of a family, about the evidence on it."""
 _INDEX: Final = re.compile(r"\[\d+\]$")
 
 
@@ -116,6 +120,7 @@ class _Writer:
             f"# {history.name}",
             wrap(f"{about}{plural(len(history.cases), 'case')}."),
             HEAD,
+            OBSERVATIONS,
             f"[All families](README.md) · [the cases](../../cases/{history.name}){pairs}",
         ]
         for release in history.releases:
@@ -276,7 +281,10 @@ def _compare_values(before: Value, after: Value) -> str:
         members = list(_compare_members(_count_members(before), _count_members(after)))
         return _join_codes(members or compare_values(after, before, word="before").messages)
     pairs = [pair for pair in zip(before.leaves, after.leaves, strict=True) if pair[0] != pair[1]]
-    if pairs and all(_is_small(leaf) for pair in pairs[:ROWS] for leaf in pair):
+    # A leaf of another kind, e.g. a text that became an array, has no numbers to compare.
+    if pairs and all(
+        old.kind != new.kind or (_is_small(old) and _is_small(new)) for old, new in pairs[:ROWS]
+    ):
         return _join_codes(
             [f"{old.path} {_describe_leaf(old)} → {_describe_leaf(new)}" for old, new in pairs]
         )
@@ -299,8 +307,8 @@ def _compare_members(
     single = {path for path in counts[0] if counts[0][path] == counts[1][path] == 1}
     new = dict(added)
     yield from (f"{path} {leaf} → {new[path]}" for path, leaf in removed if path in single)
-    yield from (f"{path} without {leaf}" for path, leaf in removed if path not in single)
-    yield from (f"{path} with {leaf}" for path, leaf in added if path not in single)
+    yield from (f"{path} no longer contains {leaf}" for path, leaf in removed if path not in single)
+    yield from (f"{path} now contains {leaf}" for path, leaf in added if path not in single)
 
 
 def _join_codes(texts: Sequence[str]) -> str:

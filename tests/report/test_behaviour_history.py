@@ -140,12 +140,20 @@ class TestWords:
         """Wherever in it they stand; a leaf that has become something else comes first."""
         two, one = (python("a", "out[0]"), python("b", "out[1]")), (python("b", "out[0]"),)
         before, after = Content(value=value(*two)), Content(value=value(*one))
-        assert describe_golden_change(turn(before, after, shown_by="value")) == "`out without 'a'`"
-        assert describe_golden_change(turn(after, before, shown_by="value")) == "`out with 'a'`"
+        said = describe_golden_change(turn(before, after, shown_by="value"))
+        assert said == "`out no longer contains 'a'`"
+        said = describe_golden_change(turn(after, before, shown_by="value"))
+        assert said == "`out now contains 'a'`"
         before = Content(value=value(*two, python("no", "out['x']")))
         after = Content(value=value(*one, python("yes", "out['x']")))
         said = describe_golden_change(turn(before, after, shown_by="value"))
-        assert said == "`out['x'] 'no' → 'yes'`; `out without 'a'`"
+        assert said == "`out['x'] 'no' → 'yes'`; `out no longer contains 'a'`"
+
+    def test_a_text_that_becomes_an_array_is_described_beside_it(self) -> None:
+        """The array by its type, as it has no numbers to compare with."""
+        before, after = Content(value=value(python("no"))), Content(value=f32(*range(30)))
+        said = describe_golden_change(turn(before, after, shown_by="value"))
+        assert said == "`out 'no' → float32[30]`"
 
     def test_large_values_by_how_far_they_are_apart(self) -> None:
         """As a comparison says it."""
