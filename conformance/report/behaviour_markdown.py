@@ -58,8 +58,8 @@ lower version, and the page of the family names CASE. To see whether the change 
 program, run `conformance upgrade OLD NEW your_script.py`."""
 """Text at the top of a page."""
 OBSERVATIONS: Final = """\
-`out` is the value that a case returns. If it is `True` or `False`, see the docstring of the case for
-what it checks."""
+`out` is the value that a case returns. If it is `True` or `False`, see the docstring of the case
+for what it checks."""
 """Text at the top of the page of a family, about the evidence on it."""
 _INDEX: Final = re.compile(r"\[\d+\]$")
 
