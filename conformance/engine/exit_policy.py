@@ -28,7 +28,7 @@ class FailOn(StrEnum):
     UNEXPECTED = "unexpected"
     """Every unexpected result."""
     NEW = "new"
-    """Unexpected results that are new since the last night, or have no issue in the store."""
+    """Unexpected results that are new since the previous run, or have no issue in the store."""
     NEVER = "never"
     """No unexpected result."""
 
@@ -83,7 +83,7 @@ def decide_exit(
     Args:
         policy: Results for which the run fails.
         records: Records of the run.
-        since: Changes since the last night; None without one, and every result is new then.
+        since: Changes since the previous run; None without one, and every result is new then.
         known: Jobs with a linked issue, None without a store of issues.
         evidence: Results of triage by cause id, the same that `since` was made with: ids of root
             causes depend on it.
@@ -135,7 +135,7 @@ def _explain_failure(
         return f"{causes} {are} unexpected"
     if known is not None:
         return f"{causes} {have} no linked issue"
-    reference = " since the last night" if since is not None else ": no earlier run is known"
+    reference = " since the previous run" if since is not None else ": no earlier run is known"
     return f"{causes} {are} new{reference}"
 
 
@@ -147,7 +147,7 @@ def _explain_success(policy: FailOn, known: Collection[LinkedJob] | None, count:
     if known is not None:
         each = "with" if count == 1 else "each with"
         return f"{causes} {are} unexpected, {each} a linked issue"
-    return f"{causes} {are} unexpected, none of them new since the last night"
+    return f"{causes} {are} unexpected, none of them new since the previous run"
 
 
 def _inflect(count: int) -> tuple[str, str, str]:

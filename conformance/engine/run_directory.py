@@ -200,7 +200,7 @@ class RunDirectory:
         write_atomically(self.path / UPGRADE, content + b"\n")
 
     def write_since(self, since: Since) -> None:
-        """Write the changes since the last night atomically.
+        """Write the changes since the previous run atomically.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -208,7 +208,7 @@ class RunDirectory:
         write_atomically(self.path / SINCE, msgspec.json.encode(since) + b"\n")
 
     def read_since(self) -> Since | None:
-        """Return the changes since the last night, None if the run was not compared.
+        """Return the changes since the previous run, None if the run was not compared.
 
         Raises:
             CorruptRunError: If it cannot be read.

@@ -93,7 +93,7 @@ def test_the_exit_status_has_a_reason(
 
 
 def test_root_causes_are_counted_as_triage_merged_them() -> None:
-    """In the exit status and in what changed since the last night alike."""
+    """In the exit status and in what changed since the previous run alike."""
     evidence = {
         cause.id: Evidence(
             cause=cause.id, case="f/a", cell="c", last_good="0.6.1", first_bad="0.6.2",

@@ -1,4 +1,4 @@
-"""What changed since the last night, in words."""
+"""What changed since the previous run, in words."""
 
 from __future__ import annotations
 
