@@ -355,7 +355,7 @@ def test_ends_that_differ_only_in_versions_are_refused(project: Project) -> None
 
 
 @pytest.mark.parametrize(("wrong", "headline"), [
-    ("0.6.2", "first bad: jax 0.6.2, last good: 0.6.1 (bad: prints something else"),
+    ("0.6.2", "first bad: jax 0.6.2, last good: 0.6.1 (bad: prints something other"),
     ("never", "fixed in jax 0.6.1, last bad: 0.6.0 (bad: ends with AttributeError"),
 ])  # fmt: skip
 def test_missing_api_at_the_good_end_is_no_change_of_output(
