@@ -45,12 +45,12 @@ CONTEXT: Final = 4
 ROWS: Final = 3
 """Facts or differences that are shown."""
 HEAD: Final = """\
-Releases are in order of version; before means the next lower version. Made by `conformance report
---goldens` from the goldens (recorded results) of each release on CPU, with the packages current on
-its release date.
+Releases are in order of version; before means the next lower version, and a release without a
+change has no heading. Made by `conformance report --goldens` from the goldens (recorded results) of
+each release on CPU, with the packages current on its release date.
 
-The check is `check_vma` of `jax.shard_map` (`check_rep` of `jax.experimental.shard_map`); a map,
-unless it has another name, is a function under `shard_map`.
+The check is `check_vma` of `jax.shard_map` (`check_rep` of `jax.experimental.shard_map`); a map is
+a function under `shard_map`, unless the line names `vmap`, `pmap` or `lax.map`.
 
 To see a change of a case in full, run `conformance run CASE --cell BEFORE --cell RELEASE`, then
 `conformance diff BEFORE RELEASE CASE`. RELEASE is the heading above the change, BEFORE is the next
