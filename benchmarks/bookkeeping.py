@@ -117,7 +117,7 @@ def main() -> None:
         for cells, repeats in ((">=0.6,<0.7.2", 3), (">=0.4.30,<0.8.2", 1)):
             made = fill_cache(cases, folder, cache, cells)
             result = folder / "out.json"
-            took: dict[str, list[float]] = {"judged anew": [], "unchanged": []}
+            took: dict[str, list[float]] = {"judged again": [], "unchanged": []}
             peaks = []
             for _ in range(repeats):
                 shutil.rmtree(cache / "settled", ignore_errors=True)

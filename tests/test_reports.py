@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def test_the_summary_is_current(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever changes goldens or deviations makes it anew: `conformance report --goldens`."""
+    """After a change of goldens or deviations, regenerate it: `conformance report --goldens`."""
     ending = Project(ROOT, capsys).run("report", "--goldens", "--check")
     assert (ending.code, ending.err) == (0, "")
 

@@ -56,7 +56,7 @@ def upstream(index: FakeIndex) -> FakeIndex:
 def test_era_lock_ignores_later_uploads(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
-    """Dependencies as of the day after the release, with hashes and without URLs."""
+    """Dependencies are those of one day after the release; the lock has hashes but no URLs."""
     lock = resolve_lock(CELL, releases, work=tmp_path)
     assert lock.pins == {"flax": "0.1.0", "jax": "0.6.0", "jaxlib": "0.6.0", "numpy": "2.1.0"}
     assert lock.headers["exclude-newer"] == "2025-02-02T00:00:00Z"

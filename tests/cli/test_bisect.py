@@ -149,10 +149,10 @@ def test_bisect_replays_probes_from_its_log(project: Project) -> None:
     ]  # fmt: skip
     edited = read_answer(bisect_since(project, "raise KeyError('axes')", *ENDS, "--json", "-"))
     assert not any(step["replayed"] for step in edited["steps"])
-    anew = read_answer(
+    fresh_answer = read_answer(
         bisect_since(project, "raise KeyError('axes')", *ENDS, "--fresh", "--json", "-")
     )
-    assert not any(step["replayed"] for step in anew["steps"])
+    assert not any(step["replayed"] for step in fresh_answer["steps"])
 
 
 def test_point_that_lacks_a_package_is_skipped(project: Project) -> None:

@@ -115,8 +115,8 @@ def test_suite_run_groups_failures_and_caches_tests(project: Project) -> None:
         crash: ("crashed", True),
     }
     project.write({"tests/helper.py": "changed = True\n"})
-    code, anew = run_suite(project, "tests/test_good.py", "--", "-k", "sum")
-    assert (code, anew) == (0, {"tests/test_good.py::test_sum": ("match", False)})
+    code, results = run_suite(project, "tests/test_good.py", "--", "-k", "sum")
+    assert (code, results) == (0, {"tests/test_good.py::test_sum": ("match", False)})
 
 
 @pytest.mark.cell

@@ -30,7 +30,7 @@ def quick(env):
 
 
 def test_it_is_noted_and_run_again_the_next_time(new_project: MakeProject) -> None:
-    """The run does not fail for it; what it takes is measured anew each night."""
+    """The run does not fail, because its time is measured again each night."""
     project = new_project({"cases/fam/topic.py": SLOW})
     for _ in range(2):
         ending = project.run("run")

@@ -43,7 +43,7 @@ def report(tmp_path: Path) -> Report:
 
 
 def test_the_published_schemas_are_current() -> None:
-    """Made anew they are the same; what writes them: `docs/schema/NAME` from `schemas()`."""
+    """The pages of `docs/schema` equal the output of `schemas()`, which writes them."""
     assert {file.name: file.read_bytes() for file in PUBLISHED.iterdir()} == schemas()
 
 

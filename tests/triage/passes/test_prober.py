@@ -108,7 +108,7 @@ def test_a_flag_that_the_release_does_not_know_is_refused(tmp_path: Path) -> Non
 
 
 def test_options_of_jax_are_those_of_the_cell(tmp_path: Path) -> None:
-    """A program is run anew with another."""
+    """A program runs again with another setting."""
     body = "return Program(lambda x: x, args=(np.float64([1]),))"
     with probing(tmp_path, body) as prober:
         assert prober.config["jax_enable_x64"] is False

@@ -75,7 +75,7 @@
     });
 
     return {
-      /* After rows were drawn anew: there is one stop again. */
+      /* After rows are redrawn, one of them is a tab stop again. */
       renew() {
         if (!current || !grid.contains(current) || !shown(current.closest("[role=row]"))) {
           const all = lines();
