@@ -14,8 +14,8 @@ from conformance.errors import ConformanceError, NothingSelectedError, UsageErro
 from conformance.files import describe_os_error
 from conformance.ir.analysis import PARSERS, detect_kind
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.text import read_head
-from conformance.ir.text_diff import NORMAL, IrText
+from conformance.ir.normal.text import is_canonical, read_head
+from conformance.ir.text_diff import IrText
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_text(name: str, kind: str | None) -> IrText:
     except (DecompressionError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: got no text ({error}), expected an IR") from None
     # A normal form names its kind in the head, which a wrong --kind must not override.
-    if text.startswith(NORMAL):
+    if is_canonical(text):
         try:
             return IrText(text, read_head(text).kind)
         except IrSyntaxError as error:

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.reproduction import Reproduction, search_origin
+from conformance.app.reproduction import Reproduction, find_check_index, search_origin
 from conformance.app.session import Session
 from conformance.engine.job_comparison import compare_jobs
 from conformance.engine.plan import make_plan
@@ -23,7 +23,6 @@ from conformance.judge.variants import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream_issue import UpstreamBug, render_issue
 from conformance.triage.repro.embedded_modules import LARGEST, load_source
-from conformance.triage.repro.header import describe_nightlies
 from conformance.triage.repro.observed_jobs import find_golden_span, load_jobs, run_plan
 from conformance.triage.repro.verification import NotReproducedError, find_difference
 from conformance.triage.repro.writer import ReproductionFile, write_reproduction
@@ -121,9 +120,7 @@ def _write_checked(
     If a file with embedded packages fails the check, it is tried again with these packages as
     requirements: a package may need files other than its modules.
     """
-    settings = session.context.settings
-    # Other files must work from the default index alone, as they will at upstream.
-    index = settings.nightly_index if describe_nightlies(job.job.planned.versions) else ""
+    index = find_check_index(session.context, job.job.planned.versions)
     tried: list[tuple[ReproductionFile, ConformanceError]] = []
     for largest in (LARGEST, 0):
         source, embedded = load_source(job.job.case, wanted, _read_text, largest=largest)

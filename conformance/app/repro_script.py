@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
-from conformance.app.reproduction import Reproduction, search_origin
+from conformance.app.reproduction import Reproduction, find_check_index, search_origin
 from conformance.app.session import Session
 from conformance.app.target import select_one_cpu
 from conformance.cells.interpreters import find_interpreter
@@ -20,7 +20,6 @@ from conformance.scratch import temporary_folder
 from conformance.triage.programs.outcomes import classify_outcome
 from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
-from conformance.triage.repro.header import describe_nightlies
 from conformance.triage.repro.script_file import (
     ScriptRun,
     is_same_ending,
@@ -123,8 +122,7 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
         file.write_text(text, encoding="utf-8")
         # By the Python of the cell: uv could choose another one that the header admits.
         python = find_interpreter(run.planned.cell.python)
-        # Releases must resolve from the default index, as they will at upstream.
-        index = context.settings.nightly_index if describe_nightlies(run.planned.versions) else ""
+        index = find_check_index(context, run.planned.versions)
         ended = run_with_uv(file, python, index, SLOWER * TIMEOUT)
     # Nothing of the harness runs in there, so no exception is noted: its traceback is parsed.
     outcome, error = classify_outcome(ended, None, SLOWER * TIMEOUT, set())

@@ -10,9 +10,10 @@ from conformance.app.search_options import SearchOptions
 from conformance.report.upstream_issue import FirstBadRelease
 from conformance.triage.bisect.render import render_answer
 from conformance.triage.programs.program import ProgramTarget
+from conformance.triage.repro.header import describe_nightlies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
@@ -80,6 +81,18 @@ class Reproduction:
             "command": self.command,
             "checked": self.checked,
         }
+
+
+def find_check_index(context: ProjectContext, versions: Mapping[str, str]) -> str:
+    """Return the index of nightlies if the packages of a file need it, otherwise an empty text.
+
+    Other files must resolve from the default index alone, as they will at upstream.
+
+    Args:
+        context: The project.
+        versions: The packages of the file's cell, by name.
+    """
+    return context.settings.nightly_index if describe_nightlies(versions) else ""
 
 
 def search_origin(

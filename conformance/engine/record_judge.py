@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from conformance.model.case import Case, Deviation
     from conformance.model.golden import GoldenEntry
     from conformance.model.value import Value
+
+_ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *SOURCES})
+"""Artifacts from which normal forms and facts are computed."""
 
 
 class ExecutedJob(NamedTuple):
@@ -304,7 +307,7 @@ class Judge:
         texts = {
             name: self._blobs.get(blob)
             for name, blob in record.artifacts.items()
-            if name in {*IRS, *CROSS_LOWERED, *SOURCES}
+            if name in _ANALYSED
         }
         return _analyse(record, texts)
 

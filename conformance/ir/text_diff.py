@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from conformance.ir.analysis import parse_ir
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.text import loads
+from conformance.ir.normal.text import is_canonical, loads
 
 if TYPE_CHECKING:
     from conformance.ir.change import IrDiff
     from conformance.ir.graph import Module
-
-NORMAL: Final = "conformance-ir "
-"""Prefix of a text in canonical form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +35,13 @@ class IrText:
         Raises:
             IrSyntaxError: If it is not understood; the message names the line.
         """
-        if self.text.startswith(NORMAL):
+        if is_canonical(self.text):
             return loads(self.text)
         return parse_ir(self.text, self.kind)
 
     def excerpts(self) -> Excerpts:
         """Return the source of quoted lines."""
-        return Excerpts(self.text, NORMAL if self.text.startswith(NORMAL) else self.kind)
+        return Excerpts(self.text, "canonical" if is_canonical(self.text) else self.kind)
 
 
 def diff_texts(a: IrText, b: IrText) -> IrDiff:

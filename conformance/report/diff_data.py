@@ -9,8 +9,7 @@ from conformance.engine.job_comparison import IrComparison
 from conformance.engine.transitions import TransitionKind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
-from conformance.ir.normal.text import read_head
-from conformance.ir.text_diff import NORMAL
+from conformance.ir.normal.text import is_canonical, read_head
 from conformance.report.suite_diff import make_diff_json
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def make_normal_form(text: IrText) -> dict[str, Any]:
     Raises:
         IrSyntaxError: If it is not understood.
     """
-    if text.text.startswith(NORMAL):
+    if is_canonical(text.text):
         return {"kind": text.kind, "neutral": read_head(text.text).fingerprint, "text": text.text}
     analysis = analyse(text.text, text.kind, with_text=True)
     return {

@@ -36,6 +36,11 @@ _HEAD: Final = "conformance-ir"
 _KINDS: Final = ("hlo", "stablehlo", "jaxpr")
 
 
+def is_canonical(text: str) -> bool:
+    """Say whether a text is in the canonical form, as `dumps` writes it."""
+    return text.startswith(f"{_HEAD} ")
+
+
 def dumps(module: Module) -> str:
     """Return a module as text.
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.job_comparison import load_ir_text
 from conformance.ir.difference import diff
 from conformance.ir.graph import IrSyntaxError
 from conformance.model.outcome import Outcome, Stage
@@ -228,17 +229,10 @@ class PassBisection:
 
 def compare_hlo(before: StoredJob, after: StoredJob) -> IrDiff | None:
     """Return the difference of the optimised HLO of two programs, None if it is unknown."""
-    texts = _read_hlo(before), _read_hlo(after)
-    if not all(texts):
+    old, new = load_ir_text(before, "hlo"), load_ir_text(after, "hlo")
+    if old is None or new is None:
         return None
     try:
-        return diff(*texts, kind="hlo")
+        return diff(old.text, new.text, kind="hlo")
     except IrSyntaxError:
         return None
-
-
-def _read_hlo(side: StoredJob) -> str:
-    artifacts: Mapping[str, str] = side.record.artifacts
-    if "hlo" not in artifacts:
-        return ""
-    return side.blobs.get(artifacts["hlo"]).decode("utf-8", "surrogatepass")
