@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.engine.run_directory import RunDirectory, find_latest_run
+from conformance.engine.project_runs import ProjectRuns
+from conformance.engine.run_directory import RunDirectory
 from conformance.errors import ConformanceError
 from conformance.ir.analysis import analyse
 from conformance.ir.graph import IRS
@@ -39,7 +40,9 @@ def compute_forms(blobs: BlobStore, blob: str, ir: str) -> tuple[str, str, str]:
 def main() -> None:
     """Print a line for each pair of neighbouring releases, and the sums."""
     directory = (
-        RunDirectory(Path(sys.argv[1])) if len(sys.argv) > 1 else find_latest_run(Path.cwd())
+        RunDirectory(Path(sys.argv[1]))
+        if len(sys.argv) > 1
+        else ProjectRuns(Path.cwd()).find_latest()
     )
     forms: dict[str, dict[tuple[str, str], tuple[str, str, str]]] = defaultdict(dict)
     known: dict[tuple[str, str], tuple[str, str, str]] = {}

@@ -38,7 +38,7 @@ def main() -> None:
     """Compare, and print what differs and how many agree."""
     name, selector, *selects = sys.argv[1:]
     context = load_context()
-    run = context.open_run(name)
+    run = context.runs.open(name)
     (cell,) = select_recorded_cells(context, run, [selector])
     records = load_records(run)
     planned = Session(context=context).prepare([context.find_cell(cell)])

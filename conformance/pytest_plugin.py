@@ -23,7 +23,7 @@ from conformance.engine.calibration import load_calibration
 from conformance.engine.job import Job
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.plan import Plan, find_exclusion_reason
-from conformance.engine.run_directory import Results, RunDirectory, allocate_run
+from conformance.engine.run_directory import Results, RunDirectory
 from conformance.engine.runner import describe_cases
 from conformance.engine.stored_job import StoredJob
 from conformance.errors import ConformanceError
@@ -120,7 +120,7 @@ class Bench:
         """The run directory, the same in every xdist worker."""
         inherited = getattr(self.config, "workerinput", {}).get(DIRECTORY)
         if inherited is None and self.config.option.run_dir is None:
-            return allocate_run(self.context.project.root)
+            return self.context.runs.allocate()
         return RunDirectory(Path(inherited or self.config.option.run_dir))
 
     @cached_property

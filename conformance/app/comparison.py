@@ -115,7 +115,7 @@ def compare_named(
     if options.kind is not None:
         raise UsageError("--kind says what files hold; jobs of runs are chosen with --ir")
     # Only the first two names may be runs; those after them are cases, which may be called alike.
-    runs = [(name, run) for name in names[:PAIR] if (run := context.find_run(name)) is not None]
+    runs = [(name, run) for name in names[:PAIR] if (run := context.runs.find(name)) is not None]
     # Names of runs win over selectors of cells: a folder may be called like a release.
     if not runs and len(names) >= PAIR and all(is_cell_name(context, n) for n in names[:PAIR]):
         if options.cells:
@@ -131,7 +131,7 @@ def compare_named(
         return _compare_runs(context, both, names[PAIR:], options, track)
     if runs or not options.cells:
         raise UsageError(describe_wrong_names(context, names, [name for name, _ in runs]))
-    run = context.open_run(options.run)
+    run = context.runs.open(options.run)
     if options.between is not None:
         return _compare_irs(context, run, names, options.between, options)
     return _compare_cells(context, run, names, options, track)

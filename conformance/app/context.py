@@ -42,7 +42,7 @@ from conformance.corpus.project import (
     find_settings_file,
 )
 from conformance.engine.environment import select_passed_variables
-from conformance.engine.run_directory import REPORTS, RUN, RUNS, RunDirectory, find_latest_run
+from conformance.engine.project_runs import ProjectRuns
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.report.text import join_names
@@ -82,6 +82,11 @@ class ProjectContext:
     def project(self) -> Project:
         """The checkout the command is run in, or the data installed with the package."""
         return find_project(self.start)
+
+    @property
+    def runs(self) -> ProjectRuns:
+        """The runs of the project."""
+        return ProjectRuns(self.project.root)
 
     @cached_property
     def matrix_folders(self) -> tuple[Path, ...]:
@@ -291,49 +296,6 @@ class ProjectContext:
             names = join_names([cell.id for cell in cells])
             raise UsageError(f"{text} is {len(cells)} cells, expected one, e.g. of {names}")
         return cells[0]
-
-    def open_run(self, name: str | None = None) -> RunDirectory:
-        """Return a recorded run.
-
-        Args:
-            name: Its directory or its id; None is the newest run of the project.
-
-        Raises:
-            UsageError: If there is no such run; the message suggests the nearest.
-            NothingSelectedError: If the project has no run.
-        """
-        if name is None:
-            return find_latest_run(self.project.root)
-        run = self.find_run(name)
-        if run is None and Path(name).is_dir():
-            # A damaged run may lack run.json: reading it reports which file is missing or broken.
-            return RunDirectory(Path(name))
-        if run is None:
-            raise UsageError(self.describe_missing_run(name))
-        return run
-
-    def find_run(self, name: str) -> RunDirectory | None:
-        """Return the run that a directory or an id names, None if there is none."""
-        # A path wins over an id: shells complete paths, and an id can also be given as a path.
-        paths = (Path(name), self.run_folder / name)
-        return next((RunDirectory(path) for path in paths if (path / RUN).is_file()), None)
-
-    def describe_missing_run(self, name: str) -> str:
-        """Return the message for a name that is no run."""
-        if Path(name).is_dir():
-            return f"{name} is a folder without {RUN}, expected a run"
-        near = did_you_mean(name, self.run_ids)
-        return f"{name}: no such run{near}, expected its folder or its id"
-
-    @property
-    def run_folder(self) -> Path:
-        """Folder of the project's runs."""
-        return self.project.root / REPORTS / RUNS
-
-    @property
-    def run_ids(self) -> list[str]:
-        """Ids of the project's runs, the oldest first."""
-        return sorted(path.parent.name for path in self.run_folder.glob(f"*/{RUN}"))
 
     def make_absolute(self, selects: Sequence[str]) -> tuple[str, ...]:
         """Return SELECTs that mean the same from any working directory."""

@@ -109,15 +109,15 @@ def describe_wrong_names(context: ProjectContext, names: Sequence[str], runs: Se
         )
     if len(runs) == 1 and len(names) > 1:
         other = next(name for name in names if name not in runs)
-        return f"{context.describe_missing_run(other)}, to compare with {runs[0]}"
+        return f"{context.runs.describe_missing(other)}, to compare with {runs[0]}"
     if runs:
         return (
             f"{runs[0]} is one run, expected a second one; for cells of one run: "
             f"conformance diff A B --run {runs[0]}"
         )
     if Path(names[0]).is_dir():
-        return context.describe_missing_run(names[0])
-    near = did_you_mean(names[0], [*context.run_ids, *map(str, _list_files(Path(names[0])))])
+        return context.runs.describe_missing(names[0])
+    near = did_you_mean(names[0], [*context.runs.ids, *map(str, _list_files(Path(names[0])))])
     return (
         f"{names[0]}: no such file or run{near}; if it is a case, name the cells to compare: "
         f"conformance diff A B {names[0]}"

@@ -115,7 +115,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
     tracker = _open_tracker(options, options.repository) if options.repository else None
     if options.yes and tracker is None:
         raise UsageError("--yes: expected --github OWNER/REPO with it")
-    directory = context.open_run(options.run)
+    directory = context.runs.open(options.run)
     store = open_store(context, options.store)
     # Actions are decided and performed under one lock: otherwise two processes open the same
     # issues. Without --yes nothing is performed, and no lock is needed.

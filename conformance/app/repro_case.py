@@ -205,7 +205,7 @@ def _observe(
 ) -> Iterator[list[ObservedJob]]:
     if run is not None:
         # The issue is about the recorded result, from which a new run could differ.
-        yield load_jobs(plan, session.context.open_run(run))
+        yield load_jobs(plan, session.context.runs.open(run))
         return
     with run_plan(
         plan, session.make_executor(preparation.locks), session.results, session.make_judge

@@ -248,7 +248,7 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
         CorruptRunError: If the run cannot be read.
     """
     select, cells = options.select, options.cell
-    directory = context.open_run(options.run)
+    directory = context.runs.open(options.run)
     request = load_request(directory)
 
     def is_selected(member: JudgedJob) -> bool:

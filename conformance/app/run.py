@@ -17,7 +17,7 @@ from conformance.cells.cell import is_unresolved_id, parse_cell
 from conformance.cells.nightly import make_stable_cell_ids
 from conformance.cells.releases import is_nightly
 from conformance.engine.plan import list_possible_jobs
-from conformance.engine.run_directory import RunDirectory, allocate_run, find_latest_run
+from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import finish_run, make_run_info
 from conformance.errors import InfrastructureError, UsageError
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Releases
     from conformance.engine.plan import Plan
+    from conformance.engine.project_runs import ProjectRuns
     from conformance.engine.runner import Run
     from conformance.model.outcome import ExitCode
     from conformance.model.record import Record
@@ -187,8 +188,7 @@ def start_run(
         InfrastructureError: If the disk refuses.
     """
     # Without a night, which may be that of the stored request: the context is made again below.
-    root = load_context().project.root
-    directory, request = _open_directory(root, request, options)
+    directory, request = _open_directory(load_context().runs, request, options)
     context = load_context(request.night)
     session = Session(
         context=context, fresh=options.fresh, spawn=options.spawn,
@@ -197,7 +197,7 @@ def start_run(
     request, planned = _plan_run(session, request, say)
     # Nothing has been written up to here: an error leaves no run directory.
     run = session.make_run(planned.plan, directory, planned.preparation.locks, slots=options.jobs)
-    info = describe_run(request.make_absolute(context), planned.plan, root)
+    info = describe_run(request.make_absolute(context), planned.plan, context.project.root)
     with directory.lock():
         if options.resume:
             # A resumed run keeps its start, by which reports order runs.
@@ -225,13 +225,13 @@ def describe_run(request: RunRequest, plan: Plan, root: Path) -> RunInfo:
 
 
 def _open_directory(
-    root: Path, request: RunRequest, options: RunOptions
+    runs: ProjectRuns, request: RunRequest, options: RunOptions
 ) -> tuple[RunDirectory, RunRequest]:
     """Return the directory of a run and its request: of one that is continued, the stored one."""
     run_dir = options.run_dir
     if not options.resume:
         if run_dir is None:
-            return allocate_run(root), request
+            return runs.allocate(), request
         directory = RunDirectory(run_dir)
         directory.check_empty(_CONTINUE)
         return directory, request
@@ -241,7 +241,7 @@ def _open_directory(
             "--resume continues a run as it was asked for: give no SELECT, --all, --matrix, "
             "--cell, --shard, --require-platform, --with, --night or --fail-on with it"
         )
-    directory = RunDirectory(run_dir) if run_dir else find_latest_run(root)
+    directory = RunDirectory(run_dir) if run_dir else runs.find_latest()
     return directory, load_request(directory)
 
 

@@ -44,7 +44,7 @@ class Session:
         >>> preparation = session.prepare(cells)
         >>> cases = context.select_cases(["prng"])
         >>> plan = make_plan(cases, preparation.cells, preparation.exclusions)
-        >>> directory = allocate_run(context.project.root)
+        >>> directory = context.runs.allocate()
         >>> records = session.make_run(plan, directory, preparation.locks).execute()
 
     Attributes:

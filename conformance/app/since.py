@@ -65,13 +65,13 @@ class SinceOptions:
         ):
             raise UsageError(
                 f"--since {self.since}: no such run, expected its directory, the id of one in "
-                f"{self.context.run_folder}, or {NONE}"
+                f"{self.context.runs.folder}, or {NONE}"
             )
 
     @property
     def named_run(self) -> RunDirectory | None:
         """The run that `--since` names by its directory or id, None if it does not exist."""
-        return None if self.since is None else self.context.find_run(self.since)
+        return None if self.since is None else self.context.runs.find(self.since)
 
 
 class Conclusion(NamedTuple):
@@ -201,7 +201,7 @@ def _load_from_directory(
 ) -> tuple[Night, Mapping[str, Evidence]] | None:
     earlier = options.named_run
     if options.since is None:
-        earlier = find_last_run(options.context.run_folder, directory, info)
+        earlier = find_last_run(options.context.runs.folder, directory, info)
     if earlier is None:
         return None
     # Both are optional: without them root causes are as old as that run, and are not merged.

@@ -17,7 +17,6 @@ from conformance.app.suites import (
 )
 from conformance.engine.exit_policy import FailOn, decide_exit
 from conformance.engine.plan import make_plan
-from conformance.engine.run_directory import allocate_run
 from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import RepeatedRun, Run, finish_run, make_run_info
 from conformance.errors import NothingSelectedError
@@ -251,5 +250,5 @@ def prepare_suite_run(context: ProjectContext, options: SuiteRunOptions) -> Suit
         raise NothingSelectedError(f"nothing to run; {reasons or 'the matrix has no cells'}")
     return SuiteRun(
         context=context, options=options, suite=suite, preparation=preparation,
-        exclusions=exclusions, directory=allocate_run(context.project.root),
+        exclusions=exclusions, directory=context.runs.allocate(),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from conformance.app.suites import (
     resolve_suite_requirements,
 )
 from conformance.engine.plan import Plan
-from conformance.engine.run_directory import Results, allocate_run
+from conformance.engine.run_directory import Results
 from conformance.engine.runner import finish_run, make_run_info
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
@@ -184,7 +184,7 @@ class UpgradeRun:
             for platform in options.places
         }
         # After the ends are resolved, so that a wrong end leaves no run directory.
-        self.directory = allocate_run(context.project.root)
+        self.directory = context.runs.allocate()
         self._locks: dict[str, Lock] = {}
         for found in points.values():
             self._locks |= found.locks

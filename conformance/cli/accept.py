@@ -72,7 +72,7 @@ def command(
         output.show(result, [f"{len(result['converted'])} {done}"])
         return 0
     accepted = accept_run(
-        context, context.open_run(run), select=select, cells=cell, dry_run=dry_run
+        context, context.runs.open(run), select=select, cells=cell, dry_run=dry_run
     )
     output.show(make_acceptance_json(accepted), render_acceptance(accepted))
     # A script learns that something is left to decide; a dry run ends with the same status.

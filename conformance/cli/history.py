@@ -74,7 +74,7 @@ def add(*, folders: tuple[Path, ...], run: str | None, store: str | None, output
     """
     context = load_context()
     if run is not None or not folders:
-        folders = (*folders, context.open_run(run).path)
+        folders = (*folders, context.runs.open(run).path)
     added = add_runs(context, store, folders)
     data = [{"run": name, "number": number} for name, number in added.numbers]
     output.show({"runs": data, "problems": added.problems}, render_added_runs(added))

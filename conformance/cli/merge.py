@@ -21,7 +21,7 @@ from conformance.cli.run_options import (
     verbose_option,
     write_outputs,
 )
-from conformance.engine.run_directory import RunDirectory, allocate_run
+from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import LoadedRun, find_runs
 from conformance.engine.shards import merge_shards, order_shards
 from conformance.garbage_collection import pause_garbage_collection
@@ -63,7 +63,7 @@ def command(
     conformance merge shard-* --run night --json night.json
     conformance merge shard-* --since yesterday --fail-on new
     """
-    directory = RunDirectory(run_dir) if run_dir else allocate_run(load_context().project.root)
+    directory = RunDirectory(run_dir) if run_dir else load_context().runs.allocate()
     directory.check_empty()
     with pause_garbage_collection():
         shards = order_shards(map(_load_shard, chain.from_iterable(map(find_runs, parts))))

@@ -92,7 +92,7 @@ def command(
         write_state(context, out or context.project.root / STATE, check=check)
         return ExitCode.OK
     if run is not None or not folders:
-        folders = (*folders, context.open_run(run).path)
+        folders = (*folders, context.runs.open(run).path)
     loaded = load_runs(context, folders, store)
     # --json is one of the formats here, so that all formats are rendered from one report.
     if output.json_file is not None:

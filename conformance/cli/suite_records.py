@@ -56,7 +56,7 @@ def accept(
     """
     context = load_context()
     suite = load_suite(name, context.project.suites)
-    directories = [context.open_run(run) for run in (*more_runs, *runs)]
+    directories = [context.runs.open(run) for run in (*more_runs, *runs)]
     # A part of a suite, or an interrupted run, is never chosen by default.
     if not directories:
         directories = [find_newest_suite_run(context, name)]
@@ -111,7 +111,7 @@ def history(
     """
     context = load_context()
     suite = load_suite(name, context.project.suites)
-    paths = (*folders, *(context.open_run(run).path for run in runs))
+    paths = (*folders, *(context.runs.open(run).path for run in runs))
     update = update_history(context, suite, paths, file, check=check)
     output.write_json(update.data)
     # Whether the page is current is the exit status; a stale page raised above.

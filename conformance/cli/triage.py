@@ -66,7 +66,7 @@ def command(
     if minutes is not None:
         timeout = 60 * minutes
     triage = Triage(
-        context=context, directory=context.open_run(run or directory), say=output.print,
+        context=context, directory=context.runs.open(run or directory), say=output.print,
         options=TriageOptions(limit=limit, timeout=timeout, blame=blame, fresh=fresh),
     )  # fmt: skip
     with explain_interrupt(RESTART):

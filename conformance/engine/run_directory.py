@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
-import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -37,16 +35,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 REPORTS: Final = "reports"
-RUNS: Final = "runs"
-"""Folder of the runs of a project, `reports/runs`."""
 _GITIGNORE: Final = "*\n!/*.md\n"
 """Runs are data of one machine; pages of goldens and suites are committed."""
 RUN = "run.json"
 RESULTS = "results.jsonl"
 UPGRADE = "upgrade.json"
 """Result of an upgrade, in the directory of its run."""
-_SECOND: Final = "%Y%m%d-%H%M%S"
-_NAME: Final = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{4}")
 REMEDY = "restore it, or run again: unchanged jobs are taken from the cache"
 
 
@@ -365,41 +359,6 @@ class Results:
             raise disk_error(self._path, error) from None
         finally:
             os.close(self._fd)
-
-
-def allocate_run(root: Path) -> RunDirectory:
-    """Return a run directory with a new name below `reports/runs`, without creating it.
-
-    Names sort in the order of the runs, even within the same second. After the clock was set back,
-    names continue from the last one.
-    """
-    folder = root / REPORTS / RUNS
-    now = max(datetime.now(UTC), _parse_last_time(folder) + timedelta(milliseconds=1))
-    # Random digits: two runs may start in the same millisecond.
-    name = f"{now:{_SECOND}}-{now.microsecond // 1000:03d}{secrets.token_hex(2)}"
-    return RunDirectory(folder / name)
-
-
-def _parse_last_time(folder: Path) -> datetime:
-    """Return the time in the last name of a run."""
-    last = max((m[1] for path in folder.glob("*") if (m := _NAME.fullmatch(path.name))), default="")
-    try:
-        return datetime.strptime(last, f"{_SECOND}-%f").replace(tzinfo=UTC)
-    except ValueError:  # no run yet, or a name of digits that is no time
-        return datetime.min.replace(tzinfo=UTC)
-
-
-def find_latest_run(root: Path) -> RunDirectory:
-    """Return the newest run below `reports/runs`.
-
-    Raises:
-        UsageError: If there is no run.
-    """
-    folder = root / REPORTS / RUNS
-    runs = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
-    if not runs:
-        raise UsageError(f"{folder} holds no run, expected one; `conformance run` makes it")
-    return RunDirectory(runs[-1])
 
 
 def get_current_time() -> str:

@@ -13,14 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.engine import blobs
+from conformance.engine.project_runs import ProjectRuns
 from conformance.engine.run_directory import (
     RESULTS,
     UPGRADE,
     CorruptRunError,
     Results,
     RunDirectory,
-    allocate_run,
-    find_latest_run,
 )
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import TEMPORARY
@@ -109,18 +108,6 @@ def test_a_malformed_run_json_is_named(tmp_path: Path, content: str | None) -> N
         (tmp_path / "run.json").write_text(content)
     with pytest.raises(CorruptRunError, match=r"run\.json"):
         RunDirectory(tmp_path).read_run()
-
-
-def test_new_runs_have_new_names_and_the_latest_is_found(tmp_path: Path) -> None:
-    """Names sort by time; a folder without `run.json` is no run."""
-    with pytest.raises(UsageError, match="holds no run"):
-        find_latest_run(tmp_path)
-    assert allocate_run(tmp_path).path != allocate_run(tmp_path).path
-    runs = tmp_path / "reports" / "runs"
-    for name in ("20260101-000000-aaaa", "20260102-000000-aaaa"):
-        RunDirectory(runs / name).write_run(RunInfo())
-    (runs / "20260103-000000-aaaa").mkdir()
-    assert find_latest_run(tmp_path).id == "20260102-000000-aaaa"
 
 
 def test_the_result_of_an_upgrade_round_trips(tmp_path: Path) -> None:
@@ -252,12 +239,12 @@ def test_records_of_a_merge_follow_their_blobs(
 
 def test_a_new_reports_folder_is_ignored_by_git(tmp_path: Path) -> None:
     """Except pages of Markdown. An existing folder is not changed."""
-    allocate_run(tmp_path / "new").write_run(RunInfo())
+    ProjectRuns(tmp_path / "new").allocate().write_run(RunInfo())
     assert (tmp_path / "new/reports/.gitignore").read_text() == "*\n!/*.md\n"
     append(RunDirectory(tmp_path / "log" / "reports" / "bisect" / "a"), record())
     assert (tmp_path / "log/reports/.gitignore").exists()
     (tmp_path / "known/reports").mkdir(parents=True)
-    with allocate_run(tmp_path / "known").lock():
+    with ProjectRuns(tmp_path / "known").allocate().lock():
         assert not (tmp_path / "known/reports/.gitignore").exists()
     append(RunDirectory(tmp_path / "elsewhere" / "night"), record())
     assert not list((tmp_path / "elsewhere").glob("**/.gitignore"))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.engine.run_directory import RUN, RunDirectory, allocate_run, find_latest_run
+from conformance.engine.project_runs import ProjectRuns
+from conformance.engine.run_directory import RUN, RunDirectory
 from tests.projects import HEAD
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def test_in_the_middle_of_a_run_and_between_two(new_project: MakeProject, clock:
     assert begun[0] - begun[1] > timedelta(days=2)
     info = first.read_run()
     assert datetime.fromisoformat(info.finished) < begun[0]
-    assert find_latest_run(project.path).path == second.path
+    assert ProjectRuns(project.path).find_latest().path == second.path
     # In the history nights stand in the order in which they were added.
     for run in (first, second):
         process = project.start("history", "add", run.path)
@@ -135,8 +136,8 @@ def test_names_go_on_where_the_clock_does_not(tmp_path: Path) -> None:
         folder = tmp_path / "reports" / "runs" / names[-1]
         folder.mkdir(parents=True)
         (folder / RUN).write_bytes(msgspec.json.encode({}))
-        assert find_latest_run(tmp_path).id == names[-1]
-        names.append(allocate_run(tmp_path).id)
+        assert ProjectRuns(tmp_path).find_latest().id == names[-1]
+        names.append(ProjectRuns(tmp_path).allocate().id)
     assert names == sorted(set(names))
 
 
@@ -144,4 +145,4 @@ def test_names_of_others_are_no_times(tmp_path: Path) -> None:
     """A folder that a person named, or one whose name is no time, says nothing of the clock."""
     for name in ("night-1", "99999999-999999-9990000"):
         (tmp_path / "reports" / "runs" / name).mkdir(parents=True)
-    assert allocate_run(tmp_path).id.startswith(f"{datetime.now(UTC):%Y%m%d}")
+    assert ProjectRuns(tmp_path).allocate().id.startswith(f"{datetime.now(UTC):%Y%m%d}")
