@@ -26,7 +26,7 @@ from conformance.engine.run_loader import find_runs, load_run
 from conformance.engine.stored_job import StoredJob
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import write_atomically
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.judge.ir import FACT
 from conformance.model.outcome import Conformance, Outcome

@@ -15,7 +15,7 @@ from conformance.engine.job import FinishedJob
 from conformance.engine.transcript import load_artifact_value, load_variants, make_error
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.golden.layout import make_variant_name
 from conformance.golden.store import GoldenStore
 from conformance.ir.change import IrChanges

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.engine.stored_job import StoredJob
-    from conformance.judge.values import Comparison
+    from conformance.judge.difference import Comparison
     from conformance.model.record import Record
     from conformance.model.run import RunCase
 

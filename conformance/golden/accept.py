@@ -15,8 +15,7 @@ from conformance.golden.contents import (
     is_same_ending,
     make_content,
 )
-from conformance.golden.document import GoldenDocument, dumps
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenDocument, GoldenError, dumps
 from conformance.golden.layout import (
     AS_OWN,
     DOCUMENT,

@@ -7,8 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from conformance.files import TEMPORARY, disk_error
-from conformance.golden.document import GoldenDocument, loads
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenDocument, GoldenError, loads
 from conformance.golden.layout import (
     DOCUMENT,
     LARGE_FOLDER,

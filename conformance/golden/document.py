@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import tomli_w
 import tomllib
 
-from conformance.golden.errors import GoldenError
+from conformance.errors import ConformanceError
 from conformance.golden.layout import (
     AS_OWN,
     EXACT,
@@ -43,6 +43,25 @@ _ARTIFACTS: Final = (*SUFFIXES, *CROSS_LOWERED, *(f"{ir}{EXACT}" for ir in IRS))
 _CONTENTS: Final = "contents"
 _DIGEST: Final = re.compile("[0-9a-f]{32}")
 _LARGE_PREFIX: Final = f"../{LARGE_FOLDER}/"
+
+
+class GoldenError(ConformanceError):
+    """A golden file that cannot be trusted: corrupt, missing or edited by hand."""
+
+    @classmethod
+    def of(cls, file: Path, found: str, expected: str, remedy: str) -> GoldenError:
+        """Return an error with the file, its content, the expectation and the remedy.
+
+        Args:
+            file: The faulty file.
+            found: Description of its content.
+            expected: Description of the expected content.
+            remedy: Instruction that repairs it.
+
+        Returns:
+            The error, to be raised.
+        """
+        return cls(f"{file}: {found}, expected {expected}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

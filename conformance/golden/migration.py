@@ -17,8 +17,7 @@ import tomllib
 from conformance.files import describe_os_error
 from conformance.golden.cleanup import remove_files
 from conformance.golden.contents import Content, encode
-from conformance.golden.document import GoldenDocument, dumps
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenDocument, GoldenError, dumps
 from conformance.golden.layout import (
     AS_OWN,
     DOCUMENT,

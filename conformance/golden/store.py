@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.files import MALFORMED, describe_os_error
 from conformance.golden.contents import Content, decode, decode_facts
-from conformance.golden.document import DOCUMENT_REMEDY, GoldenDocument, loads
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import DOCUMENT_REMEDY, GoldenDocument, GoldenError, loads
 from conformance.golden.layout import (
     AS_OWN,
     DOCUMENT,

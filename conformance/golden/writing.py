@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.files import disk_error, sync_to_disk, write_atomically
 from conformance.golden.cleanup import find_unreferenced, remove_files
-from conformance.golden.document import loads
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError, loads
 from conformance.golden.layout import LARGE_FOLDER, PENDING, get_content_file
 from conformance.golden.store import read_content
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.judge.conformance import describe_outcome
+from conformance.judge.difference import Agreement
 from conformance.judge.errors import make_signature, normalise
-from conformance.judge.values import Agreement, compare_values
+from conformance.judge.values import compare_values
 from conformance.judge.variants import SAME_AS, describe_variant
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome

@@ -14,9 +14,10 @@ from conformance.judge.conformance import (
     matches_deviation,
     select_deviations,
 )
+from conformance.judge.difference import Agreement
 from conformance.judge.ir import compare_ir, find_changed_facts
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.values import GOLDEN, REFERENCE, Agreement
+from conformance.judge.values import GOLDEN, REFERENCE
 from conformance.judge.variants import find_checked_variants
 from conformance.model.case import Policy
 from conformance.model.observation import ExpectedError, is_case_error

@@ -11,12 +11,13 @@ from rich.text import Text
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.ir_analysis import render_canonical
 from conformance.engine.record_judge import load_observation, name_golden_variant
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 from conformance.ir.text_diff import IrText, diff_texts
 from conformance.judge.conformance import describe_outcome
+from conformance.judge.difference import Agreement
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.values import Agreement, compare_reference, compare_values
+from conformance.judge.values import compare_reference, compare_values
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.case import Policy
 from conformance.model.record import IrStatus
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.record_judge import Judge
-    from conformance.judge.values import Difference
+    from conformance.judge.difference import Difference
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
     from conformance.model.run_files import Evidence

@@ -17,7 +17,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden import writing
 from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
 from tests.builders import case, ended, f32, ok, raised

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import analyse
 from conformance.judge.ir import compare_ir

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import Analysis, analyse
 from conformance.ir.normal.text import VERSION

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.golden.migration import migrate_goldens
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import analyse

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from conformance.judge.difference import Agreement
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.values import Agreement, compare_values
+from conformance.judge.values import compare_values
 from tests.builders import f32, leaf, python, value
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.stored_job import load_value
 from conformance.errors import UsageError
-from conformance.judge.values import Agreement, compare_values
+from conformance.judge.difference import Agreement
+from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.endpoints import (
     ANY_PREDICATE,

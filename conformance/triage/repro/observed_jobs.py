@@ -13,12 +13,12 @@ from conformance.engine.run_loader import load_run
 from conformance.engine.runner import Run
 from conformance.engine.stored_job import StoredJob
 from conformance.errors import InfrastructureError, UsageError
-from conformance.golden.errors import GoldenError
+from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.judge.agreement import compare_golden
 from conformance.judge.conformance import judge_conformance
+from conformance.judge.difference import Agreement
 from conformance.judge.tolerance import Tolerance
-from conformance.judge.values import Agreement
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
 from conformance.triage.repro.header import JudgedObservation

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
+from conformance.judge.difference import Agreement
 from conformance.judge.errors import normalise_cause
-from conformance.judge.values import Agreement, compare_reference
+from conformance.judge.values import compare_reference
 from conformance.model.outcome import Outcome
 from conformance.model.value import CorruptValueError, to_array, to_python
 from conformance.search.equivalence import (
@@ -30,8 +31,8 @@ from conformance.triage.shrink.results import TrialResult
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.judge.difference import Comparison
     from conformance.judge.tolerance import Tolerance
-    from conformance.judge.values import Comparison
     from conformance.model.value import Value
     from conformance.triage.shrink.results import CaseResult, ScriptResult
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.stored_job import StoredJob
     from conformance.engine.transitions import Transition
-    from conformance.judge.values import Comparison, Difference
+    from conformance.judge.difference import Comparison, Difference
     from conformance.model.record import Record
     from conformance.model.value import Value
 
