@@ -13,7 +13,7 @@ from conformance.engine.job import Job
 from conformance.engine.scheduler import JobUnits
 from conformance.suites.running.collection import Collection, Test, TestReport
 from conformance.suites.running.session import PytestSession, SessionLaunch, make_pytest_arguments
-from conformance.suites.running.worker_pool import WorkerLoop
+from conformance.suites.running.worker_loop import WorkerLoop
 from conformance.suites.suite import make_suite
 from tests.engine.worlds import planned
 

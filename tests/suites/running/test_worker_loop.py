@@ -14,7 +14,7 @@ from conformance.engine.record_judge import Judge, make_record
 from conformance.engine.scheduler import JobUnits
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
-from conformance.suites.running.worker_pool import IN_A_ROW
+from conformance.suites.running.worker_loop import IN_A_ROW
 from tests.suites.trials import Pool, jobs_of, launch, loop_of, run, run_in, write
 
 if TYPE_CHECKING:

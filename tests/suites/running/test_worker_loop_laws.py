@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from conformance.engine.job import FinishedJob, Job
-    from conformance.suites.running.worker_pool import WorkerLoop
+    from conformance.suites.running.worker_loop import WorkerLoop
 
 PLACE = planned("0.6.0")
 STARTS = ("ready", "ready", "ready", "ready", "silent", "hello", "collected", "stranger")
