@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import secrets
 import stat
 from contextlib import contextmanager
 from itertools import takewhile
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
@@ -55,6 +57,21 @@ def read_regular(path: Path, largest: int | None = None) -> bytes:
             return file.read()
     finally:
         os.close(descriptor)
+
+
+def stamp_folder(folder: Path) -> str:
+    """Return the hash of names, sizes and modification times of the files of a folder.
+
+    Args:
+        folder: The folder; a missing one has the stamp of an empty one.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            files = sorted(((f.name, f.stat()) for f in entries if f.is_file()), key=itemgetter(0))
+    except OSError:
+        files = []
+    listing = "\n".join(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in files)
+    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def readable_json(data: Any) -> bytes:

@@ -33,8 +33,8 @@ LAYERS = (
     {"engine"},
     {"judge", "golden"},
     {"ir", "cells", "corpus"},
-    {"locking", "cache_folder"},
-    {"model", "worker", "files", "scratch", "garbage_collection", "wording"},
+    {"locking", "cache_folder", "remote_cache"},
+    {"model", "worker", "files", "compression", "scratch", "garbage_collection", "wording"},
     {"kit"},
     {"errors", "__init__"},
 )

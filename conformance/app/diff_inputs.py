@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.cell import PATH_PREFIX, is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector, resolve_selector, split_platform
-from conformance.engine.blobs import DecompressionError, decompress
+from conformance.compression import DecompressionError, decompress
 from conformance.errors import ConformanceError, NothingSelectedError, UsageError
 from conformance.files import describe_os_error
 from conformance.ir.analysis import PARSERS, detect_kind

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
 import os
 import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-import zstandard
-
-from conformance.errors import ConformanceError
+from conformance.cache_folder import cache_location
+from conformance.compression import LARGEST, DecompressionError, compress, decompress
+from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import (
     describe_os_error,
     disk_error,
@@ -25,60 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-
-LARGEST: Final = 2**30
-"""Bytes of an artifact, and of anything that is decompressed."""
-_UNKNOWN: Final = 2**64 - 1
-"""Content size of a frame that does not contain it."""
-_PIECE: Final = 2048
-"""Compressed bytes per step of decompression; they expand to at most 64 MiB."""
-
-
-class DecompressionError(ValueError):
-    """Bytes that are no complete zstd frame, or a frame with too large a content."""
-
-
-def compress(data: bytes) -> bytes:
-    """Return a zstd frame that states the size of its content."""
-    return zstandard.compress(data, 3)
-
-
-def decompress(data: bytes, largest: int = LARGEST) -> bytes:
-    """Return the content of a zstd frame.
-
-    Args:
-        data: Bytes of the frame.
-        largest: Bytes that the content may have.
-
-    Raises:
-        DecompressionError: If it is damaged or cut, or its content is larger.
-    """
-    try:
-        # Checked before anything is decompressed: a small frame can expand to any size.
-        stated = zstandard.get_frame_parameters(data).content_size
-        if stated == _UNKNOWN:
-            return _decompress_stepwise(data, largest)
-        if stated > largest:
-            raise DecompressionError(_describe_limit(largest))
-        return zstandard.ZstdDecompressor().decompress(data)
-    except (zstandard.ZstdError, MemoryError) as error:
-        raise DecompressionError(str(error) or "out of memory") from None
-
-
-def _decompress_stepwise(data: bytes, largest: int) -> bytes:
-    decompressor = zstandard.ZstdDecompressor().decompressobj()
-    content = bytearray()
-    for start in range(0, len(data), _PIECE):
-        content += decompressor.decompress(data[start : start + _PIECE])
-        if len(content) > largest:
-            raise DecompressionError(_describe_limit(largest))
-        if decompressor.eof:
-            return bytes(content)
-    raise DecompressionError("ends too early")
-
-
-def _describe_limit(largest: int) -> str:
-    return f"becomes more than {largest >> 20} MiB when decompressed, which is the limit"
+    from conformance.remote_cache.cache import RemoteCache
 
 
 LARGE = 64 * 1024
@@ -91,8 +40,20 @@ BATCH: Final = 256
 _NAME: Final = re.compile(r"[0-9a-f]{32,64}")
 
 
+ORIGIN: Final = "origin"
+"""File in a folder of blobs with the URL of the shared cache that has the missing ones."""
+REMOTE_CACHE: Final = "conformance.remote_cache.cache"
+"""Imported late: few runs have a shared cache, and its library is an optional extra."""
+BLOBS: Final = "blobs"
+"""Folder of the blobs in the cache folder."""
+
+
 class CorruptBlobError(ConformanceError):
     """A blob that is missing, or whose content does not match its name."""
+
+
+class MissingBlobError(CorruptBlobError):
+    """A blob that is missing."""
 
 
 def hash_blob(data: bytes) -> str:
@@ -101,7 +62,11 @@ def hash_blob(data: bytes) -> str:
 
 
 class BlobStore:
-    """A folder of blobs named by their hash; large ones as `<hash>.zst`."""
+    """A folder of blobs named by their hash; large ones as `<hash>.zst`.
+
+    Blobs of records from a shared cache come when they are read, from the cache that the file
+    `origin` names. Most of them are never read.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -128,21 +93,32 @@ class BlobStore:
 
     def _holds(self, name: str) -> bool:
         try:
-            self.get(name)
+            self._read(name)
         except CorruptBlobError:
             return False
         return True
 
     def get(self, name: str) -> bytes:
-        """Return a content by its hash.
+        """Return a content by its hash; a missing one is fetched from the origin.
 
         Raises:
             CorruptBlobError: If it is missing or has another hash.
         """
+        try:
+            return self._read(name)
+        except MissingBlobError:
+            origin = self.read_origin()
+            if not origin:
+                raise
+            return self._fetch(name, origin)
+
+    def _read(self, name: str) -> bytes:
         path = self._find(name)
         try:
             data = read_regular(path, LARGEST)
             data = decompress(data) if path.suffix == ".zst" else data
+        except FileNotFoundError as error:
+            raise MissingBlobError(f"{path}: cannot be read: {describe_os_error(error)}") from None
         except OSError as error:
             raise CorruptBlobError(f"{path}: cannot be read: {describe_os_error(error)}") from None
         except DecompressionError as error:
@@ -150,6 +126,79 @@ class BlobStore:
         if hash_blob(data) != name:
             raise CorruptBlobError(f"{path}: got content {hash_blob(data)}, expected {name}")
         return data
+
+    def read_origin(self) -> str:
+        """Return the URL of the shared cache with the missing blobs, empty for none."""
+        try:
+            return read_regular(self.folder / ORIGIN, 4096).decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+    def write_origin(self, url: str) -> None:
+        """Name the shared cache that has the missing blobs.
+
+        Args:
+            url: URL of the cache, without credentials; empty for none.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        if url and url != self.read_origin():
+            write_atomically(self.folder / ORIGIN, url.encode() + b"\n")
+
+    def fetch_missing(self, names: Iterable[str]) -> None:
+        """Fetch missing blobs from the origin together, which is faster than one by one.
+
+        Those that cannot be fetched stay missing.
+
+        Args:
+            names: Hashes of the contents.
+        """
+        origin = self.read_origin()
+        if not origin:
+            return
+        missing = [name for name in dict.fromkeys(names) if not self._find(name).exists()]
+        cached = BlobStore(cache_location() / BLOBS)
+        absent = [name for name in missing if not cached.has(name)]
+        with contextlib.suppress(UsageError, InfrastructureError):
+            for _, data in _open_remote(origin).get_contents(absent):
+                cached.put(data)
+            for name in missing:
+                if cached.has(name):
+                    self.adopt(name, cached)
+
+    def has(self, name: str) -> bool:
+        """Return whether a blob is in the folder, possibly damaged."""
+        return self._find(name).exists()
+
+    def _fetch(self, name: str, origin: str) -> bytes:
+        """Return a content that only the local or the shared cache has, and store it.
+
+        Raises:
+            CorruptBlobError: If it cannot be fetched.
+        """
+        # First the local cache, which has what another run fetched.
+        cached = BlobStore(cache_location() / BLOBS)
+        with contextlib.suppress(CorruptBlobError, InfrastructureError):
+            data = cached._read(name)
+            self.adopt(name, cached)
+            return data
+        try:
+            remote = _open_remote(origin)
+            fetched = remote.get_content(name)
+            problem = remote.failure or "has no intact copy of it"
+        except UsageError as error:
+            fetched, problem = None, str(error)
+        if fetched is None:
+            raise MissingBlobError(
+                f"{self.folder / name}: not stored on this machine, and {origin}: {problem}; "
+                "run its job again with --fresh"
+            )
+        # A run on a medium that is read-only can be read, too.
+        with contextlib.suppress(InfrastructureError):
+            cached.put(fetched)
+            self.adopt(name, cached)
+        return fetched
 
     def sync(self, names: Iterable[str]) -> None:
         """Wait until contents are durable, after which a record may name them.
@@ -212,6 +261,16 @@ class BlobStore:
                 "hexadecimal digits"
             )
         return self.folder / (f"{name}.zst" if large else name)
+
+
+def _open_remote(url: str) -> RemoteCache:
+    """Return the shared cache at a URL.
+
+    Raises:
+        UsageError: If the URL is malformed, or its library is missing.
+    """
+    cache: RemoteCache = importlib.import_module(REMOTE_CACHE).open_remote_cache(url)
+    return cache
 
 
 def _link(source: Path, target: Path) -> bool:

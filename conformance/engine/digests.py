@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.blobs import compress, decompress
+from conformance.compression import compress, decompress
 from conformance.engine.process_pool import map_in_processes
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, RunDirectory
 from conformance.files import MALFORMED, describe_os_error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -131,6 +132,20 @@ def make_job_key(job: Job, kit_hash: str) -> str:
     request = {name: value for name, value in job.request().items() if name not in omitted}
     facts = (kit_hash, job.case.content_hash, job.planned.cell_hash, job.planned.cell.id, request)
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:32]
+
+
+def relocate_error(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
+    """Return an error located in the file of this checkout; the job may have run in another.
+
+    Args:
+        error: Error of a recorded job, None for none.
+        case: Case of the job.
+    """
+    if error is None or not error.where:
+        return error
+    if PurePath(error.where.rpartition(":")[0]).parts[-2:] != case.file.parts[-2:]:
+        return error  # in a user's function, which the case file only names
+    return replace(error, where=f"{case.file}:{error.where.rpartition(':')[2]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

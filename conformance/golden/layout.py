@@ -87,6 +87,17 @@ def get_golden_folder(cases: Path, case: Case) -> Path:
     return cases / case.family / "golden" / case.topic / make_case_stem(case.id)
 
 
+def list_golden_folders(cases: Iterable[Case]) -> list[Path]:
+    """Return the folders with the goldens of cases, sorted; they need not exist.
+
+    Args:
+        cases: Any cases.
+    """
+    folders = {get_golden_folder(case.families, case) for case in cases}
+    # Large values are shared by the cases of a topic.
+    return sorted(folders | {folder.parent / LARGE_FOLDER for folder in folders})
+
+
 def make_case_stem(case_id: str) -> str:
     """Return the name of a case's golden folder, valid on every file system.
 

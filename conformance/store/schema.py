@@ -22,7 +22,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from conformance.engine.blobs import decompress
+from conformance.compression import decompress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.blobs import LARGE, LARGEST, BlobStore, CorruptBlobError, hash_blob
+from conformance.compression import LARGEST
+from conformance.engine.blobs import LARGE, BlobStore, CorruptBlobError, hash_blob
 from conformance.errors import InfrastructureError
-
-from .test_compression import zeros
+from tests.test_compression import zeros
 
 SMALL, BIG = b"small", b"big" * LARGE
 both = pytest.mark.parametrize("data", [SMALL, BIG], ids=["small", "large"])

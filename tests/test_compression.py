@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import zstandard
 
-from conformance.engine.blobs import DecompressionError, compress, decompress
+from conformance.compression import DecompressionError, compress, decompress
 
 TEXT = b"text" * 1000
 

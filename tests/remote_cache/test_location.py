@@ -1,0 +1,48 @@
+"""URLs of the shared cache."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.remote_cache.location import parse_cache_url
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://bucket", "s3://bucket/a/b", "gs://b/x", "az://container/x", "file:///a/b", "memory://x"],
+)
+def test_urls_of_all_providers_are_accepted(url: str) -> None:
+    """With and without a final slash."""
+    assert parse_cache_url(url, "--cache") == url
+    assert parse_cache_url(f"{url}/", "--cache") == url
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("bucket/prefix", "unknown scheme ''"),
+        ("http://host/x", "unknown scheme 'http'"),
+        ("s3:///prefix", "names no bucket"),
+        ("file://host/x", "names no folder"),
+        ("file:///", "names no folder"),
+        ("s3://[", "is no URL"),
+        ("s3://bucket/a b", "needs escaping"),
+        ("s3://bucket/../x", "contains `..`"),
+    ],
+)
+def test_a_malformed_url_is_refused(url: str, message: str) -> None:
+    """Before anything runs."""
+    with pytest.raises(UsageError, match=r"^--cache") as caught:
+        parse_cache_url(url, "--cache")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://key:hunter2@bucket/x", "az://c/x?sig=hunter2", "s3://b#hunter2"]
+)
+def test_credentials_are_refused_and_not_shown(url: str) -> None:
+    """They come from the environment."""
+    with pytest.raises(UsageError, match="credentials") as caught:
+        parse_cache_url(url, "--cache")
+    assert "hunter2" not in str(caught.value)
