@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
+from conformance.engine.blobs import REMOTE_CACHE
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job_runner import JobRunner
 from conformance.engine.local_executor import LocalExecutor
 from conformance.engine.preparation import Provider, plan_recorded_cells, prepare_cells
 from conformance.engine.record_judge import Judge
-from conformance.engine.result_cache import ResultCache
+from conformance.engine.result_cache import ResultCache, hash_host, hash_kit
 from conformance.engine.runner import Run
 from conformance.errors import UsageError
 
@@ -29,8 +31,12 @@ if TYPE_CHECKING:
     from conformance.engine.local_executor import OpenWorker
     from conformance.engine.plan import Plan
     from conformance.engine.preparation import Preparation
+    from conformance.engine.remote_results import RemoteResults
     from conformance.engine.run_directory import RunDirectory
     from conformance.errors import ConformanceError
+
+REMOTE_RESULTS: Final = "conformance.engine.remote_results"
+"""Imported late: most runs have no shared cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +72,19 @@ class Session:
         """Results of earlier runs."""
         folder = self.results_folder or self.context.cache
         # `--spawn` asks for fresh interpreters; a cached result came from a fork.
-        return ResultCache(folder, fresh=self.fresh or self.spawn)
+        fresh = self.fresh or self.spawn
+        return ResultCache(folder, fresh=fresh, remote=self._open_remote(folder))
+
+    def _open_remote(self, folder: Path) -> RemoteResults | None:
+        """Return the results of the shared cache, None if none is configured."""
+        location = self.context.shared_cache
+        if location is None:
+            return None
+        remote = importlib.import_module(REMOTE_CACHE).open_remote_cache(*location)
+        results: RemoteResults = importlib.import_module(REMOTE_RESULTS).RemoteResults(
+            remote, folder, kit_hash=hash_kit(), host_hash=hash_host()
+        )
+        return results
 
     @cached_property
     def device_lock(self) -> DeviceLock:

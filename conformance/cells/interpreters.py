@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import threading
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,20 +54,6 @@ class MissingInterpreterError(InfrastructureError):
 class _UvPython(msgspec.Struct):
     version: str
     path: str
-
-
-@contextmanager
-def forbid_downloads() -> Iterator[None]:
-    """Forbid downloads until the block ends, in child processes too."""
-    before = os.environ.get(DOWNLOADS)
-    os.environ[DOWNLOADS] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[DOWNLOADS]
-        else:
-            os.environ[DOWNLOADS] = before
 
 
 def find_interpreter(python: str, *, download: bool = True) -> Path:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from conformance.app.context import HISTORY_STORE, count_usable_cores
-from conformance.cells.interpreters import DOWNLOADS, forbid_downloads
+from conformance.cells.interpreters import DOWNLOADS
 from conformance.cli.words import CELLS, MATRICES
+from conformance.engine.environment import set_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,15 +70,19 @@ all_option = click.option(
 )  # fmt: skip
 
 
-def _forbid_downloads(context: click.Context, _: click.Parameter, value: bool) -> None:
-    """Forbid downloads until the command ends."""
-    # click also parses to complete a word: nothing may be changed then.
-    if value and not context.resilient_parsing:
-        context.with_resource(forbid_downloads())
+def variable_option(spelling: str, variable: str, **settings: Any) -> Decorator:
+    """Return an option whose value is a variable of the environment until the command ends."""
+
+    def assign(context: click.Context, _: click.Parameter, value: str | None) -> None:
+        # click also parses to complete a word: nothing may be changed then.
+        if value is not None and not context.resilient_parsing:
+            context.with_resource(set_variable(variable, value))
+
+    return click.option(spelling, expose_value=False, callback=assign, **settings)
 
 
-no_downloads_option = click.option(
-    "--no-python-downloads", is_flag=True, expose_value=False, callback=_forbid_downloads,
+no_downloads_option = variable_option(
+    "--no-python-downloads", DOWNLOADS, flag_value="0",
     help=f"Do not let uv download a missing Python (also {DOWNLOADS}=0).",
 )  # fmt: skip
 night_option = click.option(
@@ -97,11 +102,7 @@ store_option = click.option(
 
 
 def run_option(text: str = "Directory or id of the run.  [default: the newest]") -> Decorator:
-    """Return the option `--run` of commands about a recorded run.
-
-    Args:
-        text: The help.
-    """
+    """Return the option `--run` of commands about a recorded run, with a text as its help."""
     return click.option("--run", metavar="RUN", help=text)
 
 
@@ -121,11 +122,7 @@ def recorded_options(command: Command) -> Command:
 
 
 def jobs_option(text: str = "Number of parallel jobs.") -> Decorator:
-    """Return the option `--jobs`.
-
-    Args:
-        text: The help.
-    """
+    """Return the option `--jobs`, with a text as its help."""
     return click.option(
         "--jobs", "-j", type=click.IntRange(1, MOST_JOBS), default=count_usable_cores,
         show_default="one per core", help=text,

@@ -20,6 +20,7 @@ from conformance.cli.options import (
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt, live_progress
 from conformance.cli.run_options import (
+    cache_options,
     fail_on_option,
     since_options,
     site_option,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 @run_folder_option
 @click.option("--resume", is_flag=True, help="Continue the run of --run, or the newest.")
 @fresh_option
+@cache_options
 @click.option("--shard", default="1/1", metavar="I/N", help="Run shard I of N.")
 @click.option(
     "--require-platform", is_flag=True,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import load_context
+from conformance.app.context import CACHE_URL, CACHE_WRITE, load_context
 from conformance.app.since import SinceOptions
+from conformance.cli.options import variable_option
 from conformance.engine.exit_policy import FailOn
 from conformance.report.report_json import make_report_json
 
@@ -28,6 +29,20 @@ verbose_option = click.option(
     "--verbose", "-v", is_flag=True,
     help="Show every case instead of families, and the traceback of every unexpected job.",
 )  # fmt: skip
+
+
+_cache_option = variable_option(
+    "--cache", CACHE_URL, metavar="URL|none", help="Shared cache, e.g. s3://BUCKET/PREFIX.  "
+    f"[default: `cache` in pyproject.toml, or {CACHE_URL}]",
+)  # fmt: skip
+_cache_write_option = variable_option(
+    "--cache-write", CACHE_WRITE, flag_value="1", help="Add results to the shared cache.",
+)  # fmt: skip
+
+
+def cache_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options `--cache` and `--cache-write`."""
+    return _cache_option(_cache_write_option(command))
 
 
 def since_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from conformance.cli.options import (
 )
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt, live_progress
-from conformance.cli.run_options import site_option, write_outputs
+from conformance.cli.run_options import cache_options, site_option, write_outputs
 from conformance.cli.target_options import suite_options
 from conformance.cli.words import SUITES
 from conformance.suites.suite import TIMEOUT
@@ -48,6 +48,7 @@ def command() -> None:
 )
 @jobs_option("Number of parallel pytest workers.")
 @fresh_option
+@cache_options
 @click.option(
     "--repeat", type=click.IntRange(2, 1000), metavar="N",
     help="Run each test N times to detect flaky tests.",

@@ -21,7 +21,7 @@ from conformance.cli.options import (
 )
 from conformance.cli.output import STANDARD_OUTPUT, json_option, open_console
 from conformance.cli.progress import ProgressLines, explain_interrupt
-from conformance.cli.run_options import write_site_of
+from conformance.cli.run_options import cache_options, write_site_of
 from conformance.cli.target_options import suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.files import readable_json
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 @with_option
 @no_downloads_option
 @fresh_option
+@cache_options
 @jobs_option("Number of parallel trials.")
 @json_option("the whole result")
 @click.option(

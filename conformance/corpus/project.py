@@ -119,6 +119,7 @@ class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         pass_env: Further environment variables that are passed to cells: names, and patterns such
             as `MYLIB_*`.
         functions: Functions that are cases.
+        cache: URL of the shared cache, empty for none.
     """
 
     nightly_index: str = msgspec.field(default="", name="nightly-index")
@@ -127,6 +128,7 @@ class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         msgspec.field(default=(), name="pass-env")
     )
     functions: tuple[Function, ...] = ()
+    cache: str = ""
 
 
 def find_settings_file(start: Path) -> Path | None:

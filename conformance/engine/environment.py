@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.secret_masking import is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.engine.job import PlannedCell
 
@@ -142,3 +144,22 @@ def make_option_variables(planned: PlannedCell) -> dict[str, str]:
     if cell.x64:
         variables["JAX_ENABLE_X64"] = "1"
     return variables | {name.upper(): value for name, value in cell.config}
+
+
+@contextmanager
+def set_variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of this process until the block ends, in child processes too.
+
+    Args:
+        name: Name of the variable.
+        value: Its value.
+    """
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -9,26 +9,24 @@ cell, goldens, and this package itself.
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
-from operator import itemgetter
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE, hash_code
-from conformance.engine.blobs import BlobStore, CorruptBlobError
+from conformance.engine.blobs import BLOBS, BlobStore, CorruptBlobError
 from conformance.engine.input_files import READ_FILES, has_same_inputs
-from conformance.engine.job import make_job_key
+from conformance.engine.job import make_job_key, relocate_error
 from conformance.engine.transcript import was_cut_short
 from conformance.errors import InfrastructureError
-from conformance.files import MALFORMED, disk_error
-from conformance.golden.layout import LARGE_FOLDER, get_golden_folder
+from conformance.files import MALFORMED, disk_error, stamp_folder
+from conformance.golden.layout import list_golden_folders
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -36,8 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.engine.job import Job
-    from conformance.model.case import Case
-    from conformance.model.record import ErrorInfo
+    from conformance.engine.remote_results import RemoteResults
 
 
 CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
@@ -55,14 +52,87 @@ class ResultCache:
     Args:
         folder: Cache folder.
         fresh: Whether cached results are ignored; new results are stored in any case.
+        remote: Results of the shared cache, None for no shared cache.
     """
 
-    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, fresh: bool = False, remote: RemoteResults | None = None
+    ) -> None:
         self._fresh = fresh
         place = f"{hash_kit()}-{hash_host()}"
         self._entries = CacheFolder(folder / "results" / place)
-        self.blobs = BlobStore(folder / "blobs")
+        self.blobs = BlobStore(folder / BLOBS)
         self.verdicts = VerdictCache(folder / FOLDER / place, self.blobs, fresh=fresh)
+        self.remote = remote
+        # Verdicts whose blobs only the shared cache has, for runs with the same shared cache.
+        self._remote_verdicts = None
+        if self.remote is not None:
+            self._remote_verdicts = VerdictCache(
+                self.remote.copies.folder / FOLDER / place, self.blobs,
+                fresh=fresh, origin=self.remote.remote.url,
+            )  # fmt: skip
+
+    def take_files(self, files: Iterable[Sequence[Job]], blobs: BlobStore) -> Iterator[Record]:
+        """Yield the judged records of case files that are cached as a whole.
+
+        Args:
+            files: The jobs of each case file in each cell.
+            blobs: The run's blobs. Those of a record from the shared cache are not fetched.
+
+        Raises:
+            InfrastructureError: If the run's disk refuses.
+        """
+        missing = []
+        for jobs in files:
+            known = self.verdicts.take(jobs, blobs)
+            if known is None and self.remote is not None and self._remote_verdicts is not None:
+                known = self._remote_verdicts.take(jobs, blobs)
+                if known is not None:
+                    self.remote.jobs.update(job.id for job in jobs)
+            if known is None:
+                missing.append(jobs)
+            else:
+                yield from known
+        if self.remote is None or self._remote_verdicts is None or self._fresh:
+            return
+        for jobs, records in self.remote.load_files(missing):
+            blobs.write_origin(self.remote.remote.url)
+            self._remote_verdicts.put(jobs, records)
+            yield from records
+
+    def put_files(self, files: Iterable[tuple[Sequence[Job], Sequence[Record]]]) -> None:
+        """Store the judged records of case files, all of whose jobs are cached.
+
+        Args:
+            files: The jobs of each case file in each cell, with their records.
+        """
+        for jobs, records in files:
+            is_local = self.remote is None or self.remote.jobs.isdisjoint(job.id for job in jobs)
+            verdicts = self.verdicts if is_local else self._remote_verdicts
+            if verdicts is not None:
+                verdicts.put(jobs, records)
+
+    def share_files(
+        self, files: Iterable[tuple[Sequence[Job], Sequence[Record]]], count: int
+    ) -> None:
+        """Add cached case files to the shared cache, wait for all uploads, and log its use.
+
+        Args:
+            files: See `put_files`; also files that were cached earlier.
+            count: Number of jobs of the run.
+        """
+        if self.remote is not None:
+            self.remote.put_files(list(files))
+            self.remote.report_use(count)
+
+    def load_remote(self, jobs: Iterable[Job]) -> None:
+        """Fetch the records that only the shared cache has, together.
+
+        Args:
+            jobs: Jobs that `take` is going to be called for.
+        """
+        if self.remote is not None and not self._fresh:
+            self.remote.load_records(job for job in jobs if not self._path(job).exists())
 
     def take(self, job: Job, blobs: BlobStore) -> Record | None:
         """Return the cached record of a job, and copy its blobs to a run.
@@ -80,6 +150,14 @@ class ResultCache:
         """
         if self._fresh:
             return None
+        record = self._take_local(job, blobs)
+        if record is None and self.remote is not None:
+            record = self.remote.take(job)
+            if record is not None:
+                blobs.write_origin(self.remote.remote.url)
+        return record
+
+    def _take_local(self, job: Job, blobs: BlobStore) -> Record | None:
         content = self._entries.read(self._path(job))
         if content is None:
             return None
@@ -98,7 +176,7 @@ class ResultCache:
             self._entries.report_damage(error)
             self.forget(record)
             return None
-        return replace(record, error=_relocate(record.error, job.case), cached=True)
+        return replace(record, error=relocate_error(record.error, job.case), cached=True)
 
     def forget(self, record: Record) -> None:
         """Remove the damaged blobs of a record."""
@@ -114,6 +192,8 @@ class ResultCache:
             path.unlink(missing_ok=True)
         except OSError as error:
             self._entries.report_unwritable(disk_error(path, error))
+        if self.remote is not None:
+            self.remote.drop(job)
 
     def put(
         self, job: Job, record: Record, run_blobs: BlobStore, *, expected: bool = False
@@ -151,6 +231,8 @@ class ResultCache:
         except InfrastructureError as error:
             self._entries.report_unwritable(error)
             return False
+        if self.remote is not None:
+            self.remote.put(job, record)
         return self._entries.write(self._path(job), msgspec.json.encode(record))
 
     def _path(self, job: Job) -> Path:
@@ -169,15 +251,6 @@ def _is_reproducible(job: Job, record: Record, *, expected: bool) -> bool:
     ended = job.case.kind == "test" and record.outcome in ENDED
     crashed = expected and record.outcome is Outcome.CRASHED
     return (ended or crashed) and (record.error is None or record.error.type != "SIGKILL")
-
-
-def _relocate(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
-    """Return an error located in the file of this checkout; the job may have run in another."""
-    if error is None or not error.where:
-        return error
-    if PurePath(error.where.rpartition(":")[0]).parts[-2:] != case.file.parts[-2:]:
-        return error  # in a user's function, which the case file only names
-    return replace(error, where=f"{case.file}:{error.where.rpartition(':')[2]}")
 
 
 @cache
@@ -222,15 +295,20 @@ class VerdictCache:
         folder: Folder for observations with this kit on this host.
         blobs: Blobs of the cache.
         fresh: Whether cached verdicts are ignored; new ones are stored in any case.
+        origin: URL of the shared cache that has the blobs of these records, empty if the local
+            cache has them.
     """
 
-    def __init__(self, folder: Path, blobs: BlobStore, *, fresh: bool = False) -> None:
+    def __init__(
+        self, folder: Path, blobs: BlobStore, *, fresh: bool = False, origin: str = ""
+    ) -> None:
         self._entries = CacheFolder(folder)
+        self._origin = origin
         self._blobs = blobs
         self._fresh = fresh
         self._cases: dict[str, str] = {}
         # Remembered for one run: goldens may change between two runs of one process.
-        self._stamp = cache(_stamp_folder)
+        self._stamp = cache(stamp_folder)
         # By run: one process may write several runs, each with its own folder of blobs.
         self._copied: dict[Path, set[str]] = {}
 
@@ -259,8 +337,10 @@ class VerdictCache:
             reading = {record.artifacts.get(READ_FILES): record for record in records}
             if not all(has_same_inputs(record, self._blobs) for record in reading.values()):
                 return None
-            for name in {name for record in records for name in record.artifacts.values()}:
-                self._copy(name, blobs)
+            blobs.write_origin(self._origin)
+            if not self._origin:
+                for name in {name for record in records for name in record.artifacts.values()}:
+                    self._copy(name, blobs)
         except MALFORMED:
             return None
         except CorruptBlobError as error:
@@ -284,11 +364,9 @@ class VerdictCache:
 
     def _path(self, jobs: Sequence[Job]) -> Path:
         first = jobs[0].planned
-        goldens = {get_golden_folder(job.case.families, job.case) for job in jobs}
-        # Large values are shared by the cases of a topic.
-        goldens |= {folder.parent / LARGE_FOLDER for folder in goldens}
+        goldens = list_golden_folders(job.case for job in jobs)
         facts = [
-            _stamp_package(), first.cell.id, first.cell_hash, *map(self._stamp, sorted(goldens)),
+            _stamp_package(), first.cell.id, first.cell_hash, *map(self._stamp, goldens),
             *map(self._hash_case, jobs),
         ]  # fmt: skip
         key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
@@ -313,17 +391,5 @@ def group_by_file(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 def _stamp_package() -> str:
     """Return a stamp of this package: another version may judge differently."""
     return "".join(
-        _stamp_folder(folder) for folder in sorted({f.parent for f in PACKAGE.rglob("*.py")})
+        stamp_folder(folder) for folder in sorted({f.parent for f in PACKAGE.rglob("*.py")})
     )
-
-
-def _stamp_folder(folder: Path) -> str:
-    """Return the hash of names, sizes and modification times of the files of a folder."""
-    # Not of contents: the goldens of all cases are read only if something else has changed.
-    try:
-        with os.scandir(folder) as entries:
-            files = sorted(((f.name, f.stat()) for f in entries if f.is_file()), key=itemgetter(0))
-    except OSError:
-        files = []
-    listing = "\n".join(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in files)
-    return hashlib.sha256(listing.encode()).hexdigest()

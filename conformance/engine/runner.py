@@ -17,6 +17,7 @@ from conformance.engine.job_runner import JobRunner, judge_attempts
 from conformance.engine.record_judge import execute_jobs
 from conformance.engine.result_cache import collect_host_facts, group_by_file, hash_kit
 from conformance.engine.run_directory import Results, get_current_time
+from conformance.engine.transcript import list_judged_blobs
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase, RunCell, RunInfo
 
@@ -85,6 +86,7 @@ class Run:
             for jobs in group_by_file(self.plan.jobs)
             if not any(map(self.calibration.find, jobs))
         ]
+        taken: set[tuple[str, str]] = set()
         with contextlib.closing(Results(self.directory)) as results:
 
             def finish(record: Record) -> None:
@@ -94,24 +96,51 @@ class Run:
                 records[record.case, record.cell] = record
 
             # Whole files only: cached verdicts are stored by file.
-            for jobs in files:
-                if not any(job.id in records for job in jobs):
-                    for record in self.cache.verdicts.take(jobs, self.directory.blobs) or ():
-                        finish(record)
+            new = [jobs for jobs in files if not any(job.id in records for job in jobs)]
+            for record in self.cache.take_files(new, self.directory.blobs):
+                finish(record)
+                taken.add((record.case, record.cell))
             left = [job for job in self.plan.jobs if job.id not in records]
+            self.cache.load_remote(left)
             for record in runner.run_confirmed(left, self.calibration):
                 finish(record)
-        for jobs in files:
-            judged = [records[job.id] for job in jobs]
-            # A fault of the host is gone the next time, a cached verdict is not.
-            sound = all(record.verdict is not Verdict.INFRA for record in judged)
-            if sound and all(job.id in runner.cached for job in jobs):
-                self.cache.verdicts.put(jobs, judged)
+        self._cache_files(files, records, new=runner.cached, earlier=taken)
         return [records[job.id] for job in self.plan.jobs]
+
+    def _cache_files(
+        self,
+        files: Iterable[Sequence[Job]],
+        records: Mapping[tuple[str, str], Record],
+        *,
+        new: set[tuple[str, str]],
+        earlier: set[tuple[str, str]],
+    ) -> None:
+        """Store the judged records of whole case files, also in the shared cache.
+
+        Args:
+            files: Jobs of each case file in each cell.
+            records: Record of each job.
+            new: Jobs whose observation is cached, and which were judged by this run.
+            earlier: Jobs whose judged records were cached before.
+        """
+        judged = [(jobs, [records[job.id] for job in jobs]) for jobs in files]
+        # A fault of the host is gone the next time, a cached verdict is not.
+        sound = [
+            (jobs, found)
+            for jobs, found in judged
+            if all(record.verdict is not Verdict.INFRA for record in found)
+        ]
+        self.cache.put_files(file for file in sound if all(job.id in new for job in file[0]))
+        cached = new | earlier
+        shared = (file for file in sound if all(job.id in cached for job in file[0]))
+        self.cache.share_files(shared, len(self.plan.jobs))
 
     def _load_recorded(self) -> Iterator[Record]:
         """Yield the records of this directory, rejudged: goldens may have changed since."""
         known = {(record.case, record.cell): record for record in self.directory.read_records()}
+        self.directory.blobs.fetch_missing(
+            blob for record in known.values() for blob in list_judged_blobs(record.artifacts)
+        )
         for job in self.plan.jobs:
             record = known.get(job.id)
             if record is None or not _is_current(record, job):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 VARIANTS: Final = "same_as"
 """Artifact with the ending of each variant."""
+JUDGED: Final = frozenset({"value", "reference", "raises"})
+"""Artifacts that every judgement reads, in addition to those of variants."""
 CUT_SHORT: Final = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
 """Endings of a job whose process ended while a variant was running."""
 NEAR_TIMEOUT: Final = 0.8
@@ -193,6 +195,15 @@ def name_variant_artifact(variant: str) -> str:
 def is_variant_artifact(artifact: str) -> bool:
     """Return whether an artifact is about the variants of a program."""
     return artifact.partition("-")[0] == VARIANTS
+
+
+def list_judged_blobs(artifacts: Mapping[str, str]) -> list[str]:
+    """Return the hashes of the blobs that every judgement reads, those of values and variants.
+
+    Args:
+        artifacts: Blob hash by artifact.
+    """
+    return [blob for name, blob in artifacts.items() if name in JUDGED or is_variant_artifact(name)]
 
 
 def load_variants(

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.remote_cache.entry import (
     LARGEST_STORED,
+    SCHEMA,
     DamagedEntryError,
     Namespace,
     OversizedEntryError,
     decode_entry,
     encode_entry,
     make_path,
+    parse_path,
 )
 from conformance.remote_cache.location import parse_cache_url
 from conformance.remote_cache.object_store import ObjectStore, Oversized
@@ -150,6 +152,16 @@ class RemoteCache:
         atexit.unregister(self.flush)
         uploads, self._uploads = self._uploads, []
         return sum(upload.result() for upload in uploads)
+
+    def list_actions(self, folder: str) -> set[str]:
+        """Return the keys of the undamaged actions in a folder.
+
+        Args:
+            folder: The keys up to their last `/`.
+        """
+        found = self._store.wait(self._store.list(f"v{SCHEMA}/{Namespace.ACTIONS}/{folder}"))
+        parsed = (parse_path(one.path) for one in found or () if one.path not in self.damaged)
+        return {place[1] for place in parsed if place is not None}
 
     def remove_action(self, key: str) -> None:
         """Remove an action that turned out to be wrong, e.g. the record of a flaky job."""

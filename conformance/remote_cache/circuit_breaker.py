@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
+_LOG: Final = logging.getLogger("conformance.cache")
 PATIENCE: Final = 3.0
 """Seconds without a byte after which a request fails."""
 WASTE: Final = 4.0
@@ -18,9 +20,13 @@ class CircuitBreaker:
 
     A run of a command is short: closing it again on trial, as services do, would make each trial
     cost as much as the first, and the sum has to be bounded.
+
+    Args:
+        name: Name of the cache, for the note.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self.reason = ""
         """Why it is open, empty while it is closed."""
         self._wasted = 0.0
@@ -55,4 +61,6 @@ class CircuitBreaker:
         Args:
             reason: The error, in a few words.
         """
-        self.reason = self.reason or reason
+        if not self.reason:
+            self.reason = reason
+            _LOG.warning("note: shared cache %s: not used any more: %s", self._name, reason)

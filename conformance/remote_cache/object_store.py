@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import threading
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 T = TypeVar("T")
+_LOG: Final = logging.getLogger("conformance.cache")
 CONCURRENCY: Final = 48
 """Requests at the same time: a bucket answers each in 20 to 50 ms."""
 SLOWEST: Final = 2**20
@@ -45,6 +47,10 @@ _RETRIES: Final = {
     },
 }
 _FAILURES: Final = (obstore.exceptions.BaseError, OSError, ValueError, TimeoutError)
+_REFUSALS: Final = (
+    obstore.exceptions.PermissionDeniedError,
+    obstore.exceptions.UnauthenticatedError,
+)
 _LONGEST_REASON: Final = 160
 
 
@@ -87,6 +93,8 @@ class ObjectStore:
         self.url = url
         # Of the process: a second object for the same dead cache must not wait for it again.
         self.breaker = _get_breaker(os.getpid(), url)
+        self.write_failure = ""
+        """Why the server refuses writes, empty if it does not."""
         self._running = 0
         self._slots = asyncio.Semaphore(CONCURRENCY)
         self._store: Any = None
@@ -170,11 +178,23 @@ class ObjectStore:
                 await obstore.put_async(self._store, path, data, mode=mode, use_multipart=False)
             except obstore.exceptions.AlreadyExistsError:
                 pass  # another writer was faster, with the same content
+            except _REFUSALS as error:
+                # Of writing alone: the credentials may allow to read.
+                self.refuse_writes(_describe(error))
+                return False
             except FileNotFoundError as error:
                 raise OSError(_describe(error)) from None  # no such bucket
             return True
 
+        if self.write_failure:
+            return False
         return bool(await self._guard(write, PATIENCE + len(data) / SLOWEST))
+
+    def refuse_writes(self, reason: str) -> None:
+        """Write nothing any more."""
+        if not self.write_failure:
+            self.write_failure = reason
+            _LOG.warning("note: shared cache %s: cannot be written: %s", self.url, reason)
 
     async def delete(self, paths: Sequence[str]) -> bool:
         """Delete objects; return whether they are gone."""
@@ -248,8 +268,8 @@ def _start_loop(pid: int) -> asyncio.AbstractEventLoop:
 
 
 @cache
-def _get_breaker(_pid: int, _url: str) -> CircuitBreaker:
-    return CircuitBreaker()
+def _get_breaker(_pid: int, url: str) -> CircuitBreaker:
+    return CircuitBreaker(url)
 
 
 @cache
