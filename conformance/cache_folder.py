@@ -24,6 +24,10 @@ _DIGEST: Final = 64
 # For the whole process: many objects are made for one folder, and one note is enough.
 _reported: set[tuple[Path, str]] = set()
 VARIABLE = "CONFORMANCE_CACHE"
+SHARED_URL = "CONFORMANCE_CACHE_URL"
+"""Variable with the URL of the shared cache, which `--cache` sets for its command."""
+SHARED_WRITE = "CONFORMANCE_CACHE_WRITE"
+"""Variable that is not 0 if results are added to the shared cache, see `--cache-write`."""
 
 
 class CacheFolder:

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Nightlies, Releases
     from conformance.model.case import Case
     from conformance.model.run import Exclusion
-    from conformance.remote_cache.location import CacheLocation
 
 DEFAULT_MATRIX = "smoke"
 TIMEOUT = 120.0
@@ -68,11 +67,6 @@ GOLDENS = "goldens"
 """Folder of the goldens of generated cases, next to the list of functions or to the script."""
 HISTORY_STORE = Path("reports") / "history.db"
 """Default of `--store`, relative to the project."""
-CACHE_URL = "CONFORMANCE_CACHE_URL"
-"""Variable with the URL of the shared cache, which `--cache` sets for its command."""
-CACHE_WRITE = "CONFORMANCE_CACHE_WRITE"
-"""Variable that is not 0 if results are added to the shared cache, see `--cache-write`."""
-CACHE_LOCATION = "conformance.remote_cache.location"
 NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 
@@ -134,28 +128,6 @@ class ProjectContext:
         """The index of cases in files that were parsed before."""
         # The location, not `cache`: listing cases works without a writable cache folder.
         return CaseIndex(cache_location())
-
-    @property
-    def shared_cache(self) -> CacheLocation | None:
-        """The shared cache of the command, None for none.
-
-        Raises:
-            UsageError: If its URL is malformed or contains credentials.
-        """
-        url = os.environ.get(CACHE_URL, "").strip() or self.settings.cache
-        write = os.environ.get(CACHE_WRITE, "") not in {"", "0"}
-        if write and not url:
-            raise UsageError(
-                f"--cache-write: no shared cache to write to; give --cache URL, {CACHE_URL}, or "
-                "`cache` in [tool.conformance] of pyproject.toml"
-            )
-        if url in {"", "none"}:
-            return None
-        module = importlib.import_module(CACHE_LOCATION)
-        location: CacheLocation = module.CacheLocation(
-            module.parse_cache_url(url, "shared cache"), write
-        )
-        return location
 
     @cached_property
     def settings(self) -> ProjectSettings:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
 from conformance.engine.blobs import REMOTE_CACHE
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
     from conformance.engine.remote_results import RemoteResults
     from conformance.engine.run_directory import RunDirectory
     from conformance.errors import ConformanceError
+    from conformance.remote_cache.location import CacheLocation
 
+CACHE_LOCATION: Final = "conformance.remote_cache.location"
 REMOTE_RESULTS: Final = "conformance.engine.remote_results"
-"""Imported late: most runs have no shared cache."""
+"""Imported late, like the location: most runs have no shared cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +79,26 @@ class Session:
         fresh = self.fresh or self.spawn
         return ResultCache(folder, fresh=fresh, remote=self._open_remote(folder))
 
+    @cached_property
+    def shared_cache(self) -> CacheLocation | None:
+        """The location of the shared cache, None for none.
+
+        Raises:
+            UsageError: If its URL is malformed or contains credentials.
+        """
+        setting = self.context.settings.cache
+        if not setting and os.environ.keys().isdisjoint((SHARED_URL, SHARED_WRITE)):
+            return None
+        location: CacheLocation | None = importlib.import_module(CACHE_LOCATION).find_location(
+            setting, os.environ
+        )
+        return location
+
     def _open_remote(self, folder: Path) -> RemoteResults | None:
         """Return the results of the shared cache, None if none is configured."""
-        location = self.context.shared_cache
-        if location is None:
+        if self.shared_cache is None:
             return None
-        remote = importlib.import_module(REMOTE_CACHE).open_remote_cache(*location)
+        remote = importlib.import_module(REMOTE_CACHE).open_remote_cache(*self.shared_cache)
         results: RemoteResults = importlib.import_module(REMOTE_RESULTS).RemoteResults(
             remote, folder, kit_hash=hash_kit(), host_hash=hash_host()
         )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import CACHE_URL, CACHE_WRITE, load_context
+from conformance.app.context import load_context
 from conformance.app.since import SinceOptions
+from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cli.options import variable_option
 from conformance.engine.exit_policy import FailOn
 from conformance.report.report_json import make_report_json
@@ -32,11 +33,11 @@ verbose_option = click.option(
 
 
 _cache_option = variable_option(
-    "--cache", CACHE_URL, metavar="URL|none", help="Shared cache, e.g. s3://BUCKET/PREFIX.  "
-    f"[default: `cache` in pyproject.toml, or {CACHE_URL}]",
+    "--cache", SHARED_URL, metavar="URL|none", help="Shared cache, e.g. s3://BUCKET/PREFIX.  "
+    f"[default: `cache` in pyproject.toml, or {SHARED_URL}]",
 )  # fmt: skip
 _cache_write_option = variable_option(
-    "--cache-write", CACHE_WRITE, flag_value="1", help="Add results to the shared cache.",
+    "--cache-write", SHARED_WRITE, flag_value="1", help="Add results to the shared cache.",
 )  # fmt: skip
 
 

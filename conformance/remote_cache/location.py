@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NONE: Final = "none"
 """Value of the option and the setting for no shared cache."""
@@ -25,6 +29,31 @@ class CacheLocation(NamedTuple):
 
     url: str
     write: bool = False
+
+
+def find_location(setting: str, environment: Mapping[str, str]) -> CacheLocation | None:
+    """Return the shared cache of a command, None for none.
+
+    Args:
+        setting: URL in the settings of the project, empty for none.
+        environment: Environment of the command; its variables have precedence.
+
+    Raises:
+        UsageError: If the URL is malformed or contains credentials, or results are to be written
+            and there is no URL.
+    """
+    url = environment.get(SHARED_URL, "").strip()
+    origin = SHARED_URL if url else "`cache` in pyproject.toml"
+    url = url or setting
+    write = environment.get(SHARED_WRITE, "") not in {"", "0"}
+    if write and not url:
+        raise UsageError(
+            f"--cache-write: no shared cache to write to; give --cache URL, {SHARED_URL}, or "
+            "`cache` in [tool.conformance] of pyproject.toml"
+        )
+    if url in {"", NONE}:
+        return None
+    return CacheLocation(parse_cache_url(url, f"shared cache ({origin})"), write)
 
 
 def parse_cache_url(text: str, origin: str) -> str:

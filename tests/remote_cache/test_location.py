@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import UsageError
-from conformance.remote_cache.location import parse_cache_url
+from conformance.remote_cache.location import find_location, parse_cache_url
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,27 @@ def test_credentials_are_refused_and_not_shown(url: str) -> None:
     with pytest.raises(UsageError, match="credentials") as caught:
         parse_cache_url(url, "--cache")
     assert "hunter2" not in str(caught.value)
+
+
+def test_the_variable_wins_over_the_setting() -> None:
+    """And `none` over both."""
+    url = {"CONFORMANCE_CACHE_URL": "s3://a"}
+    assert find_location("s3://b", url) == ("s3://a", False)
+    assert find_location("s3://b", {"CONFORMANCE_CACHE_WRITE": "1"}) == ("s3://b", True)
+    assert find_location("s3://b", {"CONFORMANCE_CACHE_WRITE": "0"}) == ("s3://b", False)
+    assert find_location("s3://b", {"CONFORMANCE_CACHE_URL": "none"}) is None
+    assert find_location("", {}) is None
+
+
+def test_an_error_names_the_origin_of_the_url() -> None:
+    """The variable or the setting."""
+    with pytest.raises(UsageError, match="CONFORMANCE_CACHE_URL"):
+        find_location("", {"CONFORMANCE_CACHE_URL": "x"})
+    with pytest.raises(UsageError, match=r"pyproject\.toml"):
+        find_location("x", {})
+
+
+def test_writing_needs_a_url() -> None:
+    """The message names the places for it."""
+    with pytest.raises(UsageError, match="--cache-write: no shared cache"):
+        find_location("", {"CONFORMANCE_CACHE_WRITE": "1"})
