@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from packaging.version import Version
 
+from conformance.app.durations import learn_durations, load_durations
 from conformance.app.output_files import print_note
 from conformance.app.session import Session
 from conformance.cells.nightly import parse_night
 from conformance.cells.releases import is_nightly
 from conformance.engine.plan import Plan, list_possible_jobs, make_plan
-from conformance.engine.run_loader import find_runs, load_run
-from conformance.engine.shards import (
-    FILE_NAME,
-    OPEN,
-    Durations,
-    decode_durations,
-    split_into_shards,
-    update_durations,
-)
+from conformance.engine.shards import OPEN, Durations, split_into_shards
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import describe_os_error, write_atomically
-from conformance.locking import lock_folders
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -43,44 +33,6 @@ if TYPE_CHECKING:
 
 UNLIMITED = 10**6
 """Number of shards that no run has; more digits are a mistake."""
-
-
-def find_durations_file(context: ProjectContext) -> Path:
-    """Return the file with the durations of jobs in a project."""
-    return context.project.matrices / FILE_NAME
-
-
-def load_durations(context: ProjectContext) -> Durations:
-    """Return the known durations of jobs, none if the project has no file."""
-    file = find_durations_file(context)
-    try:
-        return decode_durations(file.read_bytes(), str(file))
-    except FileNotFoundError:
-        # A project without durations splits runs by defaults, which only balances them worse.
-        return Durations()
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {describe_os_error(error)}") from None
-
-
-def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Durations:
-    """Add the durations of jobs in runs to those of the project, and return all durations.
-
-    Args:
-        context: The project.
-        folders: Directories of runs, or folders of such.
-
-    Raises:
-        InfrastructureError: If the disk refuses.
-    """
-    runs = chain.from_iterable(map(find_runs, folders))
-    # Read before the lock, which another process may wait for.
-    records = tuple(chain.from_iterable(load_run(run).records for run in runs))
-    file = find_durations_file(context)
-    with lock_folders({file.parent}, print_note):
-        # Loaded under the lock, so that durations another process has just added are kept.
-        durations = update_durations(records, load_durations(context))
-        write_atomically(file, durations.encode())
-    return durations
 
 
 def split_plan(

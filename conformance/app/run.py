@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.app.context import DEFAULT_MATRIX, load_context
-from conformance.app.plan import check_any_job, load_durations, plan_jobs, select_shard
+from conformance.app.durations import load_durations
+from conformance.app.plan import check_any_job, plan_jobs, select_shard
 from conformance.app.run_request import RunRequest, load_request
 from conformance.app.session import Session
 from conformance.app.since import conclude_run
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
     from conformance.app.plan import PlannedJobs
     from conformance.app.since import SinceOptions
@@ -103,6 +105,7 @@ class RunOptions:
         jobs: Jobs at the same time.
         fresh: Whether results of earlier runs do not count.
         spawn: Whether each job gets a fresh interpreter instead of a fork.
+        cluster: Cluster that runs the jobs, None for this host.
     """
 
     run_dir: Path | None
@@ -110,6 +113,7 @@ class RunOptions:
     jobs: int
     fresh: bool
     spawn: bool
+    cluster: ClusterChoice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +196,7 @@ def start_run(
     context = load_context(request.night)
     session = Session(
         context=context, fresh=options.fresh, spawn=options.spawn,
-        require_platform=request.require_platform,
+        require_platform=request.require_platform, cluster=options.cluster,
     )  # fmt: skip
     request, planned = _plan_run(session, request, say)
     # Nothing has been written up to here: an error leaves no run directory.

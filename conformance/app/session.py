@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from conformance.cache_folder import SHARED_URL, SHARED_WRITE
+from conformance.app.durations import load_durations
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
 from conformance.engine.blobs import REMOTE_CACHE
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 CACHE_LOCATION: Final = "conformance.remote_cache.location"
 REMOTE_RESULTS: Final = "conformance.engine.remote_results"
 """Imported late, like the location: most runs have no shared cache."""
+
+
+CLUSTER_EXECUTOR: Final = "conformance.cluster.executor"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +68,7 @@ class Session:
         spawn: Whether each job gets a fresh interpreter instead of a fork.
         require_platform: Whether a missing accelerator is a fault of the host.
         results_folder: Folder of the result cache, None for the cache folder of the project.
+        cluster: Cluster that runs the jobs, None for this host.
     """
 
     context: ProjectContext
@@ -70,6 +76,7 @@ class Session:
     spawn: bool = False
     require_platform: bool = False
     results_folder: Path | None = None
+    cluster: ClusterChoice | None = None
 
     @cached_property
     def results(self) -> ResultCache:
@@ -136,7 +143,7 @@ class Session:
         return prepare_cells(
             cells, context.releases, folders=context.matrix_folders, cache=context.cache,
             wanted=self.build_requirements(wanted), passed=context.passed_variables,
-            download=download,
+            download=download, elsewhere=self.cluster is not None and self.cluster.scheduler != "",
         )  # fmt: skip
 
     def prepare_cell(
@@ -185,13 +192,23 @@ class Session:
             locks, self.context.cache, spawn=self.spawn, require_platform=self.require_platform
         ).open
 
-    def make_executor(self, locks: Mapping[str, Lock], *, slots: int = 1) -> LocalExecutor:
-        """Return an executor of jobs on this host.
+    def make_executor(self, locks: Mapping[str, Lock], *, slots: int = 1) -> Executor:
+        """Return an executor of jobs, on this host or on the cluster.
 
         Args:
             locks: Lock of each cell, by cell id; may grow.
             slots: Jobs at the same time.
         """
+        if self.cluster is not None:
+            # Imported late: without a cluster nothing of Dask is loaded.
+            module = importlib.import_module(CLUSTER_EXECUTOR)
+            options = module.ClusterOptions(
+                scheduler=self.cluster.scheduler, slots=slots, cache=self.context.cache,
+                spawn=self.spawn, require_platform=self.require_platform,
+            )  # fmt: skip
+            estimate = load_durations(self.context).estimate
+            executor: Executor = module.DaskExecutor(options, locks, estimate)
+            return executor
         return LocalExecutor(self.make_opener(locks), slots=slots, device_lock=self.device_lock)
 
     def make_judge(self, blobs: BlobStore) -> Judge:

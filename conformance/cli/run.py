@@ -11,6 +11,7 @@ from conformance.app.run_request import RunRequest
 from conformance.cli.options import (
     all_option,
     cells_options,
+    cluster_options,
     fresh_option,
     jobs_option,
     night_option,
@@ -34,6 +35,7 @@ from conformance.report.terminal import print_report
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.since import SinceOptions
     from conformance.cli.output import Output
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @all_option
 @cells_options
 @jobs_option()
+@cluster_options
 @run_folder_option
 @click.option("--resume", is_flag=True, help="Continue the run of --run, or the newest.")
 @fresh_option
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 def command(
     *,
     jobs: int,
+    cluster: ClusterChoice | None,
     run_dir: Path | None,
     resume: bool,
     fresh: bool,
@@ -92,7 +96,9 @@ def command(
     conformance run --matrix nightly --fail-on new      ignore failures of the previous run
     conformance run --resume                            after a crash or Ctrl-C
     """
-    options = RunOptions(run_dir=run_dir, resume=resume, jobs=jobs, fresh=fresh, spawn=spawn)
+    options = RunOptions(
+        run_dir=run_dir, resume=resume, jobs=jobs, fresh=fresh, spawn=spawn, cluster=cluster
+    )
     console = output.console
     with start_run(RunRequest(**request), options, output.print) as started:
         run = started.run

@@ -138,15 +138,24 @@ def parse_cases(file: Path, source: bytes) -> tuple[Case, ...]:
     return cases
 
 
+def list_helpers(folder: Path) -> list[Path]:
+    """Return the files that the cases of a folder may use, helper modules and data, in order.
+
+    Args:
+        folder: Folder of case files.
+    """
+    # Sorted, so that a hash of them does not depend on the order of the file system.
+    found = (*sorted(folder.glob("_*.py")), *sorted(folder.glob("_[!_]*/**/*")))
+    return [file for file in found if file.is_file() and "__pycache__" not in file.parts]
+
+
 def _hash_helpers(folder: Path) -> bytes:
-    """Return a digest of the files that the cases of a folder may use: helper modules and data."""
+    """Return a digest of the files that the cases of a folder may use."""
     digest = hashlib.sha256()
-    # Sorted, so that the hash does not depend on the order of the file system.
-    for file in (*sorted(folder.glob("_*.py")), *sorted(folder.glob("_[!_]*/**/*"))):
-        if file.is_file() and "__pycache__" not in file.parts:
-            name = file.relative_to(folder).as_posix()
-            # With the name, since renaming a helper changes what a case imports.
-            digest.update(name.encode() + b"\0" + file.read_bytes())
+    for file in list_helpers(folder):
+        name = file.relative_to(folder).as_posix()
+        # With the name, since renaming a helper changes what a case imports.
+        digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.digest()
 
 

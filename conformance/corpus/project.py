@@ -120,6 +120,7 @@ class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             as `MYLIB_*`.
         functions: Functions that are cases.
         cache: URL of the shared cache, empty for none.
+        scheduler: Address of the Dask scheduler that `--executor dask` uses, empty for none.
     """
 
     nightly_index: str = msgspec.field(default="", name="nightly-index")
@@ -129,6 +130,7 @@ class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     )
     functions: tuple[Function, ...] = ()
     cache: str = ""
+    scheduler: str = ""
 
 
 def find_settings_file(start: Path) -> Path | None:

@@ -183,7 +183,7 @@ class Calibrator:
         # Seeded, so that a calibration that finds a job can be repeated.
         random.Random(self._rounds).shuffle(jobs)  # noqa: S311 - an order, no secret
         self._rounds += 1
-        for job, record, _ in execute_jobs(self._executor, jobs, self._blobs):
+        for job, record, *_ in execute_jobs(self._executor, jobs, self._blobs):
             if not record.outcome.observed:  # the host kept it from running: no attempt
                 continue
             attempts = self._attempts[job.id]

@@ -225,6 +225,14 @@ class WorkerProcess:
         """Whether the worker still answers."""
         return not self._dead
 
+    @property
+    def resident_bytes(self) -> int:
+        """Resident memory of the process, 0 after its end."""
+        try:
+            return int(psutil.Process(self._process.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
+
     def output(self) -> str:
         """Return the end of the worker's own output, secrets masked."""
         try:

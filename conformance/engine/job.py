@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from conformance.cells.cell import Cell
+    from conformance.engine.blobs import BlobStore
     from conformance.model.case import Case
     from conformance.model.outcome import Outcome, Stage
-    from conformance.model.record import ErrorInfo
+    from conformance.model.record import ErrorInfo, Record
     from conformance.model.value import Value
 
 
@@ -180,10 +181,29 @@ class FinishedJob:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedJob:
+    """A job that ended on another host, which has made its record.
+
+    Attributes:
+        job: Job that has ended.
+        record: Its record, not judged.
+        artifacts: Artifacts by digest that came with the record.
+        source: Store with the other artifacts, None if there are none.
+        same_host: Whether another run on this host would observe the same: its processor is equal.
+    """
+
+    job: Job
+    record: Record
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)
+    source: BlobStore | None = None
+    same_host: bool = True
+
+
 class Executor(Protocol):
     """Runs jobs somewhere; its callers do not know where."""
 
-    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
+    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob | RecordedJob]:
         """Run jobs and yield each as it ends, in any order.
 
         Args:

@@ -69,9 +69,10 @@ class JobRunner:
                 missing.append(job)
             else:
                 yield job, known
-        for job, record, values in execute_jobs(self.executor, missing, self.blobs):
+        for job, record, values, same_host in execute_jobs(self.executor, missing, self.blobs):
             # Before it is judged: the cache holds observations, which do not depend on goldens.
-            self.cache.put(job, record, self.blobs)
+            if same_host:
+                self.cache.put(job, record, self.blobs)
             yield job, self._judge(job, record, values)
 
     def run_confirmed(self, jobs: Iterable[Job], calibration: Calibration) -> Iterator[Record]:
@@ -99,18 +100,18 @@ class JobRunner:
             else:
                 yield known
                 self.cached.add(job.id)
-        for job, record, values in execute_jobs(self.executor, missing, self.blobs):
+        for job, record, values, same_host in execute_jobs(self.executor, missing, self.blobs):
             judged = self._judge(job, record, values)
             if _needs_confirmation(judged):
                 unconfirmed[job.id] = (job, [record])
             else:
                 # The record first: a cache whose disk is full must not cost the run a record.
                 yield judged
-                self._cache(job, record, judged)
+                self._cache(job, record, judged, same_host=same_host)
         while unconfirmed:
             # In reverse order, each in a separate process: a neighbour may be the reason.
             repeated = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
-            for job, record, values in execute_jobs(self.executor, repeated, self.blobs):
+            for job, record, values, same_host in execute_jobs(self.executor, repeated, self.blobs):
                 judged = self._judge(job, record, values)
                 # A record that cannot be judged counts as `infra`, in spite of its own outcome.
                 again = judged if judged.outcome is Outcome.INFRA else record
@@ -124,7 +125,8 @@ class JobRunner:
                     yield judged
                     # A flaky job is never cached: another run must see its attempts disagree.
                     if is_sure:
-                        self._cache(job, replace(again, attempts=len(attempts)), judged)
+                        confirmed = replace(again, attempts=len(attempts))
+                        self._cache(job, confirmed, judged, same_host=same_host)
 
     def cache_confirmed(self, job: Job, record: Record, attempts: int) -> None:
         """Cache a job whose attempts agreed, so that it is not confirmed again.
@@ -165,8 +167,9 @@ class JobRunner:
             )
             return self.judge.judge(job, broken)
 
-    def _cache(self, job: Job, record: Record, judged: Record) -> None:
-        if self.cache.put(job, record, self.blobs, expected=not judged.unexpected):
+    def _cache(self, job: Job, record: Record, judged: Record, *, same_host: bool) -> None:
+        # Another processor may give other last digits: the key names the processor of this host.
+        if same_host and self.cache.put(job, record, self.blobs, expected=not judged.unexpected):
             self.cached.add(job.id)
 
 

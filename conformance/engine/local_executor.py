@@ -80,10 +80,21 @@ class CellWorker:
                 if self.planned.cell.place.real and has_device_error(finished):
                     self.close()
         except UnsupportedCellError as error:
-            return _make_unstarted(job, Outcome.UNSUPPORTED, str(error))
+            return make_unstarted(job, Outcome.UNSUPPORTED, str(error))
         except ConformanceError as error:
-            return _make_unstarted(job, Outcome.INFRA, str(error))
+            return make_unstarted(job, Outcome.INFRA, str(error))
         return finished
+
+    @property
+    def failed(self) -> bool:
+        """Whether the cell could not start, so that all of its jobs end in the same way."""
+        return self._failure is not None
+
+    @property
+    def resident_bytes(self) -> int:
+        """Resident memory of the worker without its jobs, 0 if it is not running."""
+        worker = self._worker
+        return 0 if worker is None else worker.resident_bytes
 
     def has_room(self, _: int) -> bool:
         """Return whether one more slot is useful: a worker runs several jobs at once."""
@@ -274,6 +285,13 @@ def has_device_error(finished: FinishedJob) -> bool:
     return finished.outcome is not Outcome.OK and any(map(DEVICE_ERROR.search, texts))
 
 
-def _make_unstarted(job: Job, outcome: Outcome, message: str) -> FinishedJob:
-    error = make_error(str(outcome), message, job)
+def make_unstarted(job: Job, outcome: Outcome, reason: str) -> FinishedJob:
+    """Return a job that never started.
+
+    Args:
+        job: The job.
+        outcome: Its outcome, `infra` or `unsupported`.
+        reason: Why it did not start.
+    """
+    error = make_error(str(outcome), reason, job)
     return FinishedJob(job=job, outcome=outcome, stage=Stage.PROVISION, error=error)

@@ -163,6 +163,7 @@ def prepare_cells(
     wanted: Sequence[str] = (),
     passed: Mapping[str, str] | None = None,
     download: bool = True,
+    elsewhere: bool = False,
 ) -> Preparation:
     """Look up each cell's lock and interpreter.
 
@@ -175,6 +176,8 @@ def prepare_cells(
             other package changes version for them.
         passed: Variables that the user passes on to the cells.
         download: Whether uv may download a Python that is missing.
+        elsewhere: Whether the cells are provided on other hosts, so that the Pythons and the
+            accelerators of this host do not count.
 
     Returns:
         The planned cells. A cell without wheels for this host, or without a solution for its
@@ -183,18 +186,23 @@ def prepare_cells(
     """
 
     def prepare(cell: Cell) -> tuple[PlannedCell | Exclusion, Lock | None]:
-        missing = find_missing_accelerator(cell.place)
+        missing = "" if elsewhere else find_missing_accelerator(cell.place)
         try:
             if missing and cell.interpreter is None:
                 # Nothing is resolved or installed for a missing accelerator.
                 return plan_cell(cell, missing=missing), None
             # Before the lock: a missing Python is a fault of the host, and no resolution helps.
-            python = cell.interpreter or find_interpreter(cell.python, download=download)
+            python = cell.interpreter
+            # Additional packages are resolved by the Python of the cell, wherever its jobs run.
+            if python is None and (wanted or not elsewhere):
+                python = find_interpreter(cell.python, download=download)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
-            if cell.interpreter is None:
+            if cell.interpreter is None and not elsewhere:
                 check_host(lock)
             note = describe_edits(cell.interpreter) if cell.interpreter is not None else ""
-            overlay = _resolve_overlay(python, lock, tuple(wanted), cache)
+            overlay = None
+            if python is not None:
+                overlay = _resolve_overlay(python, lock, tuple(wanted), cache)
         except (UnsupportedHostError, UsageError) as error:
             reason = str(error).removeprefix(f"{cell.id}: ")
             return Exclusion(case="", cell=cell.id, reason=reason), None

@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.job import FinishedJob
+from conformance.engine.job import FinishedJob, RecordedJob
 from conformance.engine.transcript import load_artifact_value, load_variants, make_error
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
@@ -49,11 +49,13 @@ class ExecutedJob(NamedTuple):
         job: Job that was executed.
         record: Its record.
         values: Values of its artifacts as they arrived, so that judging need not read the blobs.
+        same_host: See `RecordedJob`.
     """
 
     job: Job
     record: Record
     values: Mapping[str, Value]
+    same_host: bool = True
 
 
 def execute_jobs(
@@ -77,6 +79,10 @@ def execute_jobs(
     # Closed when the caller stops early, which ends the running jobs.
     with contextlib.closing(executor.run(jobs)) as finished_jobs:
         for finished in finished_jobs:
+            if isinstance(finished, RecordedJob):
+                adopt_artifacts(finished, blobs)
+                yield ExecutedJob(finished.job, finished.record, {}, finished.same_host)
+                continue
             try:
                 record = make_record(finished, blobs)
                 # What cannot be written to the results must be found now, not when it is appended.
@@ -86,6 +92,25 @@ def execute_jobs(
             except Exception as error:  # noqa: BLE001 - malformed in a way that no type describes
                 record = make_record(make_infra_end(finished.job, error), blobs)
             yield ExecutedJob(finished.job, record, finished.values)
+
+
+def adopt_artifacts(finished: RecordedJob, blobs: BlobStore) -> None:
+    """Take the artifacts of a job that ended on another host into a store.
+
+    Args:
+        finished: The job.
+        blobs: Receives its artifacts.
+
+    Raises:
+        CorruptBlobError: If an artifact is missing or damaged.
+        InfrastructureError: If the disk refuses.
+    """
+    for name in finished.record.artifacts.values():
+        if name in finished.artifacts:
+            # Under the hash of the content, whatever name the other host gave it.
+            blobs.put(finished.artifacts[name])
+        elif finished.source is not None:
+            blobs.adopt(name, finished.source)
 
 
 def make_infra_end(job: Job, error: Exception) -> FinishedJob:

@@ -181,7 +181,7 @@ class RepeatedRun(Run):
         attempts: dict[tuple[str, str], list[Record]] = {job.id: [] for job in self.plan.jobs}
         for number in range(self.times):
             jobs = shuffle_jobs(self.plan.jobs, self.seed, number)
-            for job, record, values in execute_jobs(self.executor, jobs, self.directory.blobs):
+            for job, record, values, _ in execute_jobs(self.executor, jobs, self.directory.blobs):
                 attempts[job.id].append(record)
                 self.progress(self.judge.judge(job, record, values=values))
         # Only now: a record has the verdict of all attempts, so a killed run starts again.

@@ -1,0 +1,1 @@
+"""Runs of jobs on a cluster of Dask workers: batches, their placement, messages, and the nodes."""

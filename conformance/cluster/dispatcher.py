@@ -1,0 +1,397 @@
+"""The dispatcher of a run: sends batches to nodes, takes their updates, and bears their faults."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import secrets
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from conformance.cluster.dask_worker import NAME, NodePlugin, describe_node, run_batch
+from conformance.cluster.messages import (
+    BatchUpdate,
+    MessageError,
+    NodeFacts,
+    NodeQuestion,
+    decode,
+    encode,
+    find_node_problem,
+    make_request,
+)
+from conformance.cluster.node import BLOBS
+from conformance.cluster.placement import DEATHS, Placement
+from conformance.engine.blobs import BlobStore
+from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
+from conformance.engine.local_executor import make_unstarted
+from conformance.engine.result_cache import hash_host
+from conformance.engine.transcript import make_error
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Outcome, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from distributed import Client, Future
+
+    from conformance.cells.lock import Lock
+    from conformance.cluster.messages import BatchEnd, ContentPlace, JobReport
+    from conformance.cluster.placement import Batch
+    from conformance.engine.job import Job
+
+    Result = FinishedJob | RecordedJob
+
+_LOG: Final = logging.getLogger("conformance.cluster")
+WAIT: Final = 120.0
+"""Seconds to wait for a node that can be used: a cluster may have to start one."""
+LOOK: Final = 5.0
+"""Seconds between two looks at the workers of the cluster, in addition to its events."""
+TICK: Final = 0.5
+"""Seconds between two looks at the connection."""
+GATHER: Final = 60.0
+"""Seconds that a node may take to hand over the end of a batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """The options of runs on a cluster.
+
+    Attributes:
+        scheduler: Address of its scheduler, empty for a cluster on this machine.
+        slots: Jobs at the same time in a cluster on this machine.
+        cache: Cache folder of the run.
+        spawn: Whether each job gets a fresh interpreter.
+        require_platform: Whether a missing accelerator is a fault of the host.
+    """
+
+    scheduler: str
+    slots: int
+    cache: Path
+    spawn: bool = False
+    require_platform: bool = False
+
+
+class _Event(NamedTuple):
+    """An event of the cluster.
+
+    Attributes:
+        kind: `facts` or `end` for the end of a task, `update` for finished jobs of a batch, `nodes`
+            for a worker that joined or left.
+        address: Node of the task.
+        key: Key of the task.
+        body: The task, or the bytes of the update.
+    """
+
+    kind: Literal["facts", "end", "update", "nodes"]
+    address: str = ""
+    key: str = ""
+    body: Any = None
+
+
+_TASKS: Final = {"facts": describe_node, "end": run_batch}
+"""Function of a task by the kind of the event at its end."""
+
+
+class Dispatcher:
+    """Sends batches of one run to the nodes of a cluster.
+
+    Every task is bound to the node that the placement has chosen. Dask transports it, reports its
+    end, and notices the end of a node; a batch of such a node is placed again.
+
+    Args:
+        client: Connection to the cluster.
+        jobs: The jobs, those of a cell and file together.
+        options: The options.
+        locks: Lock of each cell, by cell id.
+        content: Place of artifacts.
+        estimate: Returns the expected seconds of a job.
+
+    Attributes:
+        identities: Identities that the workers of cells reported, by cell id.
+        started: Number of workers of cells that were started.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        jobs: Sequence[Job],
+        *,
+        options: ClusterOptions,
+        locks: Mapping[str, Lock],
+        content: ContentPlace,
+        estimate: Callable[[Job], float],
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._locks = locks
+        self._content = content
+        self._jobs = {job.id: job for job in jobs}
+        self._placement = Placement(jobs, estimate)
+        self._blobs = BlobStore(Path(content.folder) / BLOBS)
+        self._topic = f"{NAME}-{secrets.token_hex(8)}"
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._tasks: dict[str, Future[bytes]] = {}
+        self._batches: dict[str, tuple[str, str]] = {}
+        """Node and key of the placement by key of the task."""
+        self._facts: dict[str, NodeFacts | None] = {}
+        """Facts of every worker of the cluster; None while they are unknown, or it is refused."""
+        self._problems: dict[str, str] = {}
+        """Why workers cannot be used at all, by address."""
+        self._refusals: dict[str, dict[str, BatchEnd]] = {}
+        """Ends of refused batches, by cell and node."""
+        self._looked = 0.0
+        self._usable = time.monotonic()
+        self.identities: dict[str, Mapping[str, Any]] = {}
+        self.started = 0
+
+    def run(self) -> Iterator[Result]:
+        """Run the jobs and yield each as it ends.
+
+        Raises:
+            InfrastructureError: If the scheduler goes away, or no node can be used.
+        """
+        self._client.register_plugin(NodePlugin())
+        self._client.subscribe_topic(self._topic, self._receive_update)
+        # Workers that join or leave; Dask has no other message about them.
+        self._client.subscribe_topic("all", self._receive_node_event)
+        while self._placement.left:
+            yield from self._look_at_nodes()
+            for address, batch in self._placement.assign():
+                self._send(address, batch)
+            yield from self._give_up_refused()
+            self._check_connection()
+            try:
+                event = self._events.get(timeout=TICK)
+            except queue.Empty:
+                continue
+            yield from self._handle(event)
+
+    def close(self) -> None:
+        """Cancel what is still running."""
+        self._client.unsubscribe_topic("all")
+        self._client.unsubscribe_topic(self._topic)
+        if self._tasks and self._client.status == "running":
+            self._client.cancel(list(self._tasks.values()), force=True)
+
+    # Called in the thread of the client.
+
+    def _receive_update(self, event: tuple[float, bytes]) -> None:
+        self._events.put(_Event("update", body=event[1]))
+
+    def _receive_node_event(self, event: tuple[float, Any]) -> None:
+        body = event[1]
+        if isinstance(body, dict) and "worker" in str(body.get("action")):
+            self._events.put(_Event("nodes"))
+
+    def _submit(
+        self,
+        kind: Literal["facts", "end"],
+        address: str,
+        key: str,
+        payload: bytes,
+        *,
+        resources: Mapping[str, float] | None = None,
+    ) -> None:
+        """Send a task to a node, and make an event of its end."""
+        task = self._client.submit(
+            _TASKS[kind], payload, key=key, workers=[address], allow_other_workers=False,
+            pure=False, resources=resources,
+        )  # fmt: skip
+        self._tasks[key] = task
+        task.add_done_callback(lambda done: self._events.put(_Event(kind, address, key, done)))
+
+    def _look_at_nodes(self) -> Iterator[Result]:
+        """Ask new workers for their facts, and place the jobs of those that left elsewhere."""
+        if time.monotonic() - self._looked < LOOK:
+            return
+        self._looked = time.monotonic()
+        current = set(self._client.scheduler_info(n_workers=-1)["workers"])
+        for address in self._facts.keys() - current:
+            yield from self._lose(address)
+        for address in current - self._facts.keys():
+            self._facts[address] = None
+            question = encode(NodeQuestion(content=self._content))
+            self._submit("facts", address, f"{self._topic}-{address}", question)
+
+    def _lose(self, address: str) -> Iterator[Result]:
+        """Place the jobs of a node that has ended elsewhere."""
+        for key in [key for key, (node, _) in self._batches.items() if node == address]:
+            self._forget(key)
+        self._facts.pop(address, None)
+        self._problems.pop(address, None)
+        for job in self._placement.remove_node(address):
+            text = (
+                f"{DEATHS + 1} workers of the cluster ended with this job, the last one ran no "
+                "other job"
+            )
+            yield FinishedJob(
+                job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT,
+                error=make_error("worker", text, job),
+            )  # fmt: skip
+
+    def _forget(self, key: str) -> None:
+        """Give up a task."""
+        self._batches.pop(key, None)
+        task = self._tasks.pop(key, None)
+        if task is not None:
+            task.cancel(force=True)
+
+    def _send(self, address: str, batch: Batch) -> None:
+        key = f"{self._topic}-{batch.key}"
+        try:
+            request = make_request(
+                key, self._topic, batch.jobs, self._locks, self._content,
+                spawn=self._options.spawn, require_platform=self._options.require_platform,
+            )  # fmt: skip
+        except OSError as error:
+            raise InfrastructureError(f"a case file cannot be read: {error}") from None
+        self._batches[key] = (address, batch.key)
+        # Another user of the cluster may have asked for the same accelerator.
+        resource = batch.accelerator.upper()
+        facts = self._facts[address]
+        declared = facts is not None and resource in facts.resources
+        self._submit(
+            "end", address, key, encode(request), resources={resource: 1} if declared else None
+        )
+
+    def _handle(self, event: _Event) -> Iterator[Result]:
+        if event.kind == "nodes":
+            self._looked = 0.0
+        elif event.kind == "update":
+            yield from self._take_update(event.body)
+        elif event.key in self._tasks:  # else given up
+            task = self._tasks.pop(event.key)
+            if event.kind == "facts":
+                self._accept(event.address, task)
+            else:
+                yield from self._take_end(event.address, event.key, task)
+
+    def _accept(self, address: str, task: Future[bytes]) -> None:
+        """Use a worker of the cluster, unless its facts forbid it."""
+        try:
+            facts = decode(task.result(timeout=GATHER), NodeFacts)
+        except Exception as error:  # noqa: BLE001 - a task raises what the other host raises
+            problem = self._explain(task, error)
+        else:
+            problem = find_node_problem(facts)
+        if address not in self._facts:  # it has ended in the meantime
+            return
+        if problem:
+            self._reject(address, problem)
+            return
+        self._facts[address] = facts
+        self._usable = time.monotonic()
+        self._placement.add_node(
+            address, slots=facts.slots, machine=facts.machine, accelerators=facts.accelerators
+        )
+
+    def _reject(self, address: str, problem: str) -> None:
+        self._problems[address] = problem
+        _LOG.warning("worker %s: not used: %s", address, problem)
+
+    def _explain(self, task: Future[bytes], error: Exception) -> str:
+        """Return why a task did not end as it should."""
+        if task.status == "cancelled" or isinstance(error, TimeoutError):
+            return "does not answer"
+        return f"{type(error).__name__}: {error}"
+
+    def _take_end(self, address: str, key: str, task: Future[bytes]) -> Iterator[Result]:
+        """Take the last update of a batch."""
+        if key not in self._batches:
+            return
+        _, batch = self._batches.pop(key)
+        try:
+            update = decode(task.result(timeout=GATHER), BatchUpdate)
+        except Exception as error:  # noqa: BLE001 - a task raises what the other host raises
+            self._check_connection(task)
+            # The harness itself failed there, so it would fail with each batch.
+            if task.status == "error":
+                yield from self._stop_using(address, self._explain(task, error))
+            else:
+                self._placement.end(address, batch)
+            return
+        yield from self._report(address, update)
+        end = update.end
+        if end is None:
+            self._placement.end(address, batch)
+            return
+        self.started += end.started
+        cell = self._placement.find_cell(address, batch)
+        if end.identity:
+            self.identities[cell] = end.identity
+        if end.broken:
+            yield from self._stop_using(address, end.refusal)
+        elif end.refusal:
+            _LOG.warning("worker %s: does not run %s: %s", address, cell, end.refusal)
+            self._refusals.setdefault(cell, {})[address] = end
+            self._placement.refuse(address, batch)
+        else:
+            self._placement.end(address, batch, end.cells)
+
+    def _stop_using(self, address: str, problem: str) -> Iterator[Result]:
+        """Use a node no more; its jobs go elsewhere."""
+        if address in self._problems or address not in self._facts:
+            return
+        yield from self._lose(address)
+        # Still a worker of the cluster: it is not asked again.
+        self._facts[address] = None
+        self._reject(address, problem)
+
+    def _take_update(self, content: bytes) -> Iterator[Result]:
+        try:
+            update = decode(content, BatchUpdate)
+        except MessageError as error:
+            _LOG.warning("an update is ignored: %s", error)
+            return
+        # An update of a batch that was given up may still be in transit.
+        if update.key in self._batches:
+            yield from self._report(self._batches[update.key][0], update)
+
+    def _report(self, address: str, update: BatchUpdate) -> Iterator[Result]:
+        facts = self._facts.get(address)
+        for report in update.jobs:
+            record = report.record
+            job = self._jobs.get((record.case, record.cell))
+            # A batch that was placed twice may end twice: the first result counts.
+            if job is not None and facts is not None and self._placement.finish(job.id):
+                yield self._make_result(job, report, facts)
+
+    def _make_result(self, job: Job, report: JobReport, facts: NodeFacts) -> RecordedJob:
+        return RecordedJob(
+            job=job,
+            record=replace(report.record, error=relocate_error(report.record.error, job.case)),
+            artifacts=report.artifacts,
+            source=self._blobs if facts.shares_files else None,
+            same_host=facts.processor == hash_host(),
+        )
+
+    def _give_up_refused(self) -> Iterator[Result]:
+        """Yield the jobs of cells that every node refuses."""
+        if self._placement.running or None in self._open_questions():
+            return
+        for job in self._placement.take_refused():
+            ends = self._refusals.get(job.planned.cell.id, {})
+            lacking = all(end.lacks_accelerator for end in ends.values())
+            reasons = dict.fromkeys(end.refusal for end in ends.values())
+            place = job.planned.cell.place
+            reason = "; ".join(reasons) or f"no worker of the cluster has a {place.name.upper()}"
+            unsupported = lacking and not self._options.require_platform
+            outcome = Outcome.UNSUPPORTED if unsupported else Outcome.INFRA
+            yield make_unstarted(job, outcome, reason)
+        if not self._placement.nodes and time.monotonic() - self._usable > WAIT:
+            problems = "; ".join(f"{node} {why}" for node, why in self._problems.items())
+            raise InfrastructureError(
+                f"no worker of the cluster can be used, after {WAIT:.0f} s: "
+                f"{problems or 'it has none'}"
+            )
+
+    def _open_questions(self) -> list[NodeFacts | None]:
+        return [facts for address, facts in self._facts.items() if address not in self._problems]
+
+    def _check_connection(self, task: Future[bytes] | None = None) -> None:
+        lost = task is not None and task.status == "cancelled"
+        if self._client.status != "running" or lost:
+            where = self._options.scheduler or "of this machine"
+            raise InfrastructureError(f"scheduler {where}: the connection to it is lost")

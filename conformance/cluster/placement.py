@@ -1,0 +1,346 @@
+"""The placement of jobs on the nodes of a cluster. Pure: it only decides.
+
+A node gets a batch of the cell whose worker it has open; else of a cell that no node serves; else
+it helps with the cell that has the most work left, if starting one more worker is worth it.
+Batches become smaller towards the end, so that no node holds up a run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from conformance.engine.job import Job
+
+    JobId = tuple[str, str]
+
+LONGEST: Final = 45.0
+"""Estimated seconds of the longest batch, unless it is a single job."""
+SHORTEST: Final = 2.0
+"""Estimated seconds of a batch at the end of a run; shorter ones cost more than they balance."""
+ROUNDS: Final = 3
+"""Batches that each slot is to get from the remaining work."""
+MOST: Final = 256
+"""Jobs of a batch, whatever they take."""
+START: Final = 10.0
+"""Estimated seconds to start one more worker of a cell."""
+DEATHS: Final = 3
+"""Nodes that may end with a job before it runs alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Jobs of one cell that a node runs in sequence.
+
+    Attributes:
+        key: Key of the batch.
+        jobs: The jobs.
+        seconds: Estimated duration.
+        alone: Whether nothing else may run on the machine at the same time.
+    """
+
+    key: str
+    jobs: tuple[Job, ...]
+    seconds: float
+    alone: bool = False
+
+    @property
+    def cell(self) -> str:
+        """Id of the cell."""
+        return self.jobs[0].planned.cell.id
+
+    @property
+    def accelerator(self) -> str:
+        """Accelerator that the batch needs, empty for none."""
+        place = self.jobs[0].planned.cell.place
+        return place.name if place.real else ""
+
+
+@dataclass(slots=True)
+class NodeState:
+    """A node as the placement sees it.
+
+    Attributes:
+        slots: Batches at the same time.
+        machine: Id of its machine; nodes on a machine share its accelerators.
+        accelerators: Platforms with an accelerator.
+        running: Its batches, by key.
+        warm: Cells with an open worker.
+        refused: Cells that it does not serve.
+    """
+
+    slots: int
+    machine: str
+    accelerators: frozenset[str] = frozenset()
+    running: dict[str, Batch] = field(default_factory=dict)
+    warm: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+
+
+class _CellQueue:
+    """The jobs of a cell that no node has, in order."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[Job] = deque()
+        self.seconds = 0.0
+        self.accelerator = ""
+
+
+class Placement:
+    """Decides which node runs which jobs.
+
+    Args:
+        jobs: All jobs, those of a cell and file together.
+        estimate: Returns the expected seconds of a job.
+    """
+
+    def __init__(self, jobs: Iterable[Job], estimate: Callable[[Job], float]) -> None:
+        self._estimate = estimate
+        self._cells: dict[str, _CellQueue] = {}
+        # Jobs that nothing may run beside: measurements, and those that may have ended nodes.
+        self._alone: deque[Job] = deque()
+        self._nodes: dict[str, NodeState] = {}
+        self._left: dict[JobId, Job] = {}
+        self._deaths: dict[JobId, int] = {}
+        self._keys = count()
+        self._seconds = 0.0
+        for job in jobs:
+            self._left[job.id] = job
+            self._enqueue(job)
+
+    @property
+    def left(self) -> int:
+        """Number of jobs without a result."""
+        return len(self._left)
+
+    @property
+    def nodes(self) -> Collection[str]:
+        """Addresses of the nodes."""
+        return self._nodes.keys()
+
+    @property
+    def running(self) -> int:
+        """Number of batches on nodes."""
+        return sum(len(node.running) for node in self._nodes.values())
+
+    def add_node(
+        self, address: str, *, slots: int, machine: str, accelerators: Iterable[str] = ()
+    ) -> None:
+        """Add a node.
+
+        Args:
+            address: Its address.
+            slots: Batches at the same time.
+            machine: Id of its machine.
+            accelerators: Platforms with an accelerator.
+        """
+        self._nodes[address] = NodeState(slots, machine, frozenset(accelerators))
+
+    def remove_node(self, address: str) -> list[Job]:
+        """Remove a node that has ended; its jobs go elsewhere.
+
+        Args:
+            address: Its address.
+
+        Returns:
+            Jobs that are to blame: nodes ended with them repeatedly, the last one ran nothing else.
+        """
+        node = self._nodes.pop(address, None)
+        blamed = []
+        for batch in () if node is None else node.running.values():
+            for job in reversed(batch.jobs):
+                if job.id not in self._left:
+                    continue
+                deaths = self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
+                if batch.alone and len(batch.jobs) == 1 and deaths > DEATHS:
+                    del self._left[job.id]
+                    blamed.append(job)
+                else:
+                    self._enqueue(job, first=True)
+        return blamed
+
+    def assign(self) -> Iterator[tuple[str, Batch]]:
+        """Yield nodes with batches for their free slots, each already counted as running."""
+        found = True
+        # A batch for each node in turn, so that the nodes share the first cells.
+        while found:
+            found = False
+            for address, node in self._nodes.items():
+                if len(node.running) < node.slots and (batch := self._take(node)) is not None:
+                    node.running[batch.key] = batch
+                    node.warm.add(batch.cell)
+                    found = True
+                    yield address, batch
+
+    def find_cell(self, address: str, key: str) -> str:
+        """Return the cell of a running batch, empty if the node does not run it.
+
+        Args:
+            address: Node of the batch.
+            key: Key of the batch.
+        """
+        node = self._nodes.get(address)
+        return node.running[key].cell if node is not None and key in node.running else ""
+
+    def finish(self, job: JobId) -> bool:
+        """Count a job as finished.
+
+        Args:
+            job: Id of the job.
+
+        Returns:
+            Whether it had no result before; another one is no result.
+        """
+        return self._left.pop(job, None) is not None
+
+    def end(self, address: str, key: str, warm: Iterable[str] | None = None) -> None:
+        """End a batch; jobs without a result go elsewhere.
+
+        Args:
+            address: Node of the batch.
+            key: Key of the batch.
+            warm: Cells with an open worker on the node, None if unknown.
+        """
+        node = self._nodes.get(address)
+        batch = None if node is None else node.running.pop(key, None)
+        if node is None or batch is None:
+            return
+        if warm is not None:
+            # The cells of running batches are about to be open.
+            node.warm = {*warm, *(other.cell for other in node.running.values())}
+        for job in reversed(batch.jobs):
+            if job.id in self._left:
+                self._enqueue(job, first=True)
+
+    def refuse(self, address: str, key: str) -> None:
+        """Note that a node does not serve the cell of a batch, and end the batch.
+
+        Args:
+            address: Node of the batch.
+            key: Key of the batch.
+        """
+        node = self._nodes.get(address)
+        if node is not None and key in node.running:
+            cell = node.running[key].cell
+            node.refused.add(cell)
+            self.end(address, key)
+            node.warm.discard(cell)
+
+    def take_refused(self) -> list[Job]:
+        """Return the jobs that no node serves, and give them up."""
+        refused = [
+            job
+            for queue in (*(cell.jobs for cell in self._cells.values()), self._alone)
+            for job in queue
+            if self._nodes and not any(_serves(node, job) for node in self._nodes.values())
+        ]
+        for job in refused:
+            del self._left[job.id]
+            self._remove(job)
+        return refused
+
+    def _enqueue(self, job: Job, *, first: bool = False) -> None:
+        if job.calls or self._deaths.get(job.id, 0) >= DEATHS:
+            self._alone.append(job)
+            return
+        place = job.planned.cell.place
+        queue = self._cells.setdefault(job.planned.cell.id, _CellQueue())
+        queue.accelerator = place.name if place.real else ""
+        (queue.jobs.appendleft if first else queue.jobs.append)(job)
+        seconds = self._estimate(job)
+        queue.seconds += seconds
+        self._seconds += seconds
+
+    def _remove(self, job: Job) -> None:
+        if job in self._alone:
+            self._alone.remove(job)
+            return
+        queue = self._cells[job.planned.cell.id]
+        queue.jobs.remove(job)
+        seconds = self._estimate(job)
+        queue.seconds -= seconds
+        self._seconds -= seconds
+
+    def _take(self, node: NodeState) -> Batch | None:
+        """Return the next batch for a node, None if it has to wait."""
+        neighbours = [other for other in self._nodes.values() if other.machine == node.machine]
+        running = [batch for other in neighbours for batch in other.running.values()]
+        if any(batch.alone for batch in running):
+            return None
+        if not running:
+            for job in self._alone:
+                if _serves(node, job):
+                    self._alone.remove(job)
+                    return Batch(str(next(self._keys)), (job,), self._estimate(job), alone=True)
+        busy = {batch.accelerator for batch in running} - {""}
+        cell = self._choose_cell(node, busy)
+        return None if cell is None else self._cut(cell)
+
+    def _choose_cell(self, node: NodeState, busy: Collection[str]) -> str | None:
+        waiting = {
+            cell: queue
+            for cell, queue in self._cells.items()
+            if queue.jobs
+            and cell not in node.refused
+            and queue.accelerator not in busy
+            and queue.accelerator in {"", *node.accelerators}
+        }
+        # A machine that ran something alone must not start with it again at once.
+        if warm := [cell for cell in waiting if cell in node.warm]:
+            return max(warm, key=lambda cell: waiting[cell].seconds)
+        serving = dict.fromkeys(waiting, 0)
+        for other in self._nodes.values():
+            for cell in other.warm & serving.keys():
+                serving[cell] += 1
+        if cold := [cell for cell, nodes in serving.items() if not nodes]:
+            return max(cold, key=lambda cell: waiting[cell].seconds)
+        shares = {cell: waiting[cell].seconds / (serving[cell] + 1) for cell in waiting}
+        cell = max(shares, key=lambda cell: shares[cell], default=None)
+        return cell if cell is not None and shares[cell] > START else None
+
+    def _cut(self, cell: str) -> Batch:
+        """Take a batch from the jobs of a cell."""
+        queue = self._cells[cell]
+        slots = sum(node.slots for node in self._nodes.values())
+        limit = min(LONGEST, max(SHORTEST, self._seconds / (ROUNDS * slots)))
+        jobs: list[Job] = []
+        seconds = 0.0
+        while queue.jobs and len(jobs) < MOST:
+            job = queue.jobs[0]
+            took = self._estimate(job)
+            # Another file is another import; a batch with enough work does not begin one.
+            is_new_file = bool(jobs) and job.case.file != jobs[-1].case.file
+            if jobs and (seconds + took > limit or (is_new_file and seconds > limit / 2)):
+                break
+            jobs.append(queue.jobs.popleft())
+            seconds += took
+        queue.seconds -= seconds
+        self._seconds -= seconds
+        if not queue.jobs:
+            # Floating-point sums of removed jobs would leave a rest.
+            queue.seconds = 0.0
+        return Batch(str(next(self._keys)), tuple(jobs), seconds)
+
+
+def _serves(node: NodeState, job: Job) -> bool:
+    place = job.planned.cell.place
+    if place.real and place.name not in node.accelerators:
+        return False
+    return job.planned.cell.id not in node.refused
+
+
+def order_by_cell(jobs: Sequence[Job]) -> list[Job]:
+    """Return jobs with those of a cell and file together, in the order of their first jobs.
+
+    Args:
+        jobs: The jobs.
+    """
+    groups: dict[tuple[str, object], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((job.planned.cell.id, job.case.file), []).append(job)
+    return [job for group in groups.values() for job in group]

@@ -1,0 +1,98 @@
+"""The warm workers of a node: one per cell, ended by least use under a memory budget."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from conformance.engine.local_executor import CellWorker
+
+
+@dataclass(slots=True)
+class _Entry:
+    """The worker of a cell, with the number of batches that use it."""
+
+    worker: CellWorker
+    users: int = 0
+    used: float = field(default_factory=time.monotonic)
+
+
+class WarmWorkers:
+    """Workers of cells that stay open between batches.
+
+    Args:
+        budget: Bytes of resident memory above which idle workers are closed.
+        patience: Seconds after which an idle worker is closed.
+    """
+
+    def __init__(self, budget: int, patience: float) -> None:
+        self._budget = budget
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._entries: dict[Hashable, _Entry] = {}
+
+    @contextmanager
+    def lease(self, key: Hashable, make: Callable[[], CellWorker]) -> Iterator[CellWorker]:
+        """Use the worker of a cell, which other batches may use as well.
+
+        Args:
+            key: Key of everything that the worker depends on.
+            make: Makes the worker if there is none.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(make())
+            entry.users += 1
+        try:
+            yield entry.worker
+        finally:
+            with self._lock:
+                entry.users -= 1
+                entry.used = time.monotonic()
+                # A failure may be gone the next time, e.g. a full disk: a new worker tries again.
+                failed = entry.worker.failed and self._entries.get(key) is entry
+                if failed:
+                    del self._entries[key]
+            if failed:
+                entry.worker.close()
+            self.shrink()
+
+    def shrink(self) -> None:
+        """Close idle workers that exceed the budget, or that nothing used for long."""
+        now = time.monotonic()
+        with self._lock:
+            idle = sorted(
+                (key for key, entry in self._entries.items() if not entry.users),
+                key=lambda key: self._entries[key].used,
+            )
+            total = sum(entry.worker.resident_bytes for entry in self._entries.values())
+            closing = []
+            for key in idle:
+                entry = self._entries[key]
+                if total <= self._budget and now - entry.used < self._patience:
+                    continue
+                total -= entry.worker.resident_bytes
+                closing.append(self._entries.pop(key).worker)
+        # Outside the lock, because ending a worker takes up to seconds.
+        for worker in closing:
+            worker.close()
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Ids of the cells with a worker."""
+        with self._lock:
+            return tuple(entry.worker.planned.cell.id for entry in self._entries.values())
+
+    def close(self) -> None:
+        """End all workers with their jobs."""
+        with self._lock:
+            entries, self._entries = list(self._entries.values()), {}
+        for entry in entries:
+            entry.worker.interrupt()
