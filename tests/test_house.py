@@ -26,6 +26,7 @@ MODULES = {
 LAYERS = (
     {"cli", "pytest_plugin", "__main__"},
     {"app"},
+    {"cluster"},
     {"review"},
     {"notify"},
     {"triage", "suites", "report", "store"},

@@ -72,16 +72,16 @@ def check_address(address: str, *, insecure: bool) -> None:
         UsageError: If the address is malformed, or anybody on the network could read the jobs or
             send others.
     """
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
-        parts = urlsplit(address if "://" in address else f"tcp://{address}")
-        complete = bool(parts.hostname and parts.port)
-    except ValueError:
-        complete = False
-    if not complete:
+        host, port = parts.hostname, parts.port
+    except ValueError:  # a port that is no number
+        host = port = None
+    if not (host and port):
         raise UsageError(
             f"scheduler {address}: expected the address of a Dask scheduler, e.g. tls://HOST:8786"
         )
-    if parts.scheme in PRIVATE or insecure or _is_loopback(str(parts.hostname)):
+    if parts.scheme in PRIVATE or insecure or _is_loopback(host):
         return
     raise UsageError(
         f"scheduler {address}: anybody on its network can read the jobs and send code to its "

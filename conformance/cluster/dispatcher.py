@@ -270,15 +270,14 @@ class Dispatcher:
 
     def _accept(self, address: str, task: Future[bytes]) -> None:
         """Use a worker of the cluster, unless its facts forbid it."""
+        if address not in self._facts:  # it has ended in the meantime
+            return
         try:
             facts = decode(task.result(timeout=GATHER), NodeFacts)
         except Exception as error:  # noqa: BLE001 - a task raises what the other host raises
-            problem = self._explain(task, error)
-        else:
-            problem = find_node_problem(facts)
-        if address not in self._facts:  # it has ended in the meantime
+            self._reject(address, self._explain(task, error))
             return
-        if problem:
+        if problem := find_node_problem(facts):
             self._reject(address, problem)
             return
         self._facts[address] = facts

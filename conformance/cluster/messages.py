@@ -279,9 +279,10 @@ def decode(content: bytes, kind: type[M]) -> M:
             f"got a message that begins with {head[:80]!r}, expected {expected.decode()!r}"
         )
     try:
-        return _make_decoder(kind).decode(decompress(body))
+        message: M = _make_decoder(kind).decode(decompress(body))
     except (DecompressionError, *MALFORMED) as error:
         raise MessageError(f"damaged message {kind.__name__}: {error}") from None
+    return message
 
 
 def make_request(

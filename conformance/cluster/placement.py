@@ -300,8 +300,8 @@ class Placement:
         if cold := [cell for cell, nodes in serving.items() if not nodes]:
             return max(cold, key=lambda cell: waiting[cell].seconds)
         shares = {cell: waiting[cell].seconds / (serving[cell] + 1) for cell in waiting}
-        cell = max(shares, key=lambda cell: shares[cell], default=None)
-        return cell if cell is not None and shares[cell] > START else None
+        longest = max(shares, key=lambda cell: shares[cell], default="")
+        return longest if longest and shares[longest] > START else None
 
     def _cut(self, cell: str) -> Batch:
         """Take a batch from the jobs of a cell."""
@@ -334,13 +334,18 @@ def _serves(node: NodeState, job: Job) -> bool:
     return job.planned.cell.id not in node.refused
 
 
-def order_by_cell(jobs: Sequence[Job]) -> list[Job]:
+def order_by_cell(jobs: Iterable[Job]) -> list[Job]:
     """Return jobs with those of a cell and file together, in the order of their first jobs.
+
+    In each cell, jobs that need packages other than jax come last: a server with these packages
+    forks more slowly.
 
     Args:
         jobs: The jobs.
     """
-    groups: dict[tuple[str, object], list[Job]] = {}
+    groups: dict[tuple[bool, str, object], list[Job]] = {}
     for job in jobs:
-        groups.setdefault((job.planned.cell.id, job.case.file), []).append(job)
-    return [job for group in groups.values() for job in group]
+        key = (bool(job.case.requires), job.planned.cell.id, job.case.file)
+        groups.setdefault(key, []).append(job)
+    ordered = sorted(groups, key=lambda key: key[0])
+    return [job for key in ordered for job in groups[key]]
