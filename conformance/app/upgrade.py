@@ -33,6 +33,7 @@ from conformance.triage.upgrade.upgrade import Upgrade
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
     from conformance.app.suite_target import SuiteOptions
     from conformance.cells.cell import Cell
@@ -64,6 +65,7 @@ class UpgradeOptions:
         wanted: Requirements in addition to the packages of the cells.
         fresh: Whether earlier results and collections are ignored.
         jobs: Jobs at the same time.
+        cluster: Cluster that runs the jobs, None for this host.
     """
 
     platforms: tuple[str, ...]
@@ -75,6 +77,7 @@ class UpgradeOptions:
     wanted: tuple[str, ...]
     fresh: bool
     jobs: int
+    cluster: ClusterChoice | None = None
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -118,7 +121,7 @@ def make_subject(
     """
     wanted, slots = options.wanted, options.jobs
     if not options.suites:
-        session = Session(context=context)
+        session = Session(context=context, cluster=options.cluster)
         requirements = session.build_requirements(wanted)
         return UpgradeSubject(
             root=context.project.root, wanted=requirements,

@@ -13,6 +13,7 @@ from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.upgrade import PLATFORM, UpgradeOptions, UpgradeRun, find_exit_code
 from conformance.cli.options import (
+    cluster_options,
     fresh_option,
     jobs_option,
     no_downloads_option,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 @fresh_option
 @cache_options
 @jobs_option("Number of parallel trials.")
+@cluster_options
 @json_option("the whole result")
 @click.option(
     "--markdown", "markdown_file", type=click.Path(path_type=Path, allow_dash=True),

@@ -1,62 +1,72 @@
-"""Connections to Dask clusters: one that is started on this machine, or one that runs."""
+"""Connections to Dask clusters: one that is started on this host, or one that runs."""
 
 from __future__ import annotations
 
+import atexit
 import logging
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import ExitStack
+from typing import Final
 
 import dask.config
 from distributed import Client, LocalCluster
 
 from conformance.errors import InfrastructureError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 TIMEOUT: Final = 30.0
 """Seconds until a scheduler has to answer."""
 LOCAL_WORKERS: Final = 4
-"""Processes of a cluster on this machine; with more slots, each has several threads."""
+"""Processes of a cluster on this host; with more slots, each has several threads."""
+_clients: dict[tuple[str, int], Client] = {}
+"""Open connections, by scheduler and slots; the second run of a command finds warm workers."""
+_stack: Final = ExitStack()
+"""Ends the connections, and the clusters of this process."""
+close_connections: Final = _stack.close
+atexit.register(close_connections)
 
 
-@contextmanager
-def connect(address: str, slots: int) -> Iterator[Client]:
-    """Connect to a cluster.
+def connect(scheduler: str, slots: int) -> Client:
+    """Return a connection to a cluster, which stays open until the process ends.
 
     Args:
-        address: Address of its scheduler; empty for a new cluster on this machine, which ends with
-            the connection.
+        scheduler: Address of its scheduler; empty for a new cluster on this host, which ends with
+            the process.
         slots: Jobs at the same time in a new cluster.
-
-    Yields:
-        The client.
 
     Raises:
         InfrastructureError: If the scheduler does not answer, or the cluster does not start.
     """
-    # The end of a worker is reported by the run; Dask would log it in a dozen lines.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    if address:
-        try:
-            client = Client(address, timeout=TIMEOUT, set_as_default=False, name="jax-conformance")
-        except OSError as error:
-            raise InfrastructureError(
-                f"scheduler {address}: does not answer within {TIMEOUT:.0f} s ({error}); start "
-                "it, or leave out --scheduler to use this machine"
-            ) from None
-        with client:
-            yield client
-        return
+    client = _clients.get((scheduler, slots))
+    if client is None or client.status != "running":
+        # The end of a worker is reported by the run; Dask would log it in a dozen lines.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        client = _connect(scheduler) if scheduler else _start_cluster(slots)
+        _clients[scheduler, slots] = client
+    return client
+
+
+def _connect(scheduler: str) -> Client:
+    try:
+        client = Client(scheduler, timeout=TIMEOUT, set_as_default=False, name="jax-conformance")
+    except OSError as error:
+        raise InfrastructureError(
+            f"scheduler {scheduler}: does not answer within {TIMEOUT:.0f} s ({error}); start it, "
+            "or leave out --scheduler to use this host"
+        ) from None
+    _stack.enter_context(client)
+    return client
+
+
+def _start_cluster(slots: int) -> Client:
     workers = min(slots, LOCAL_WORKERS)
     # Work is placed by the run: a stolen batch would need one more worker of its cell.
-    with dask.config.set({"distributed.scheduler.work-stealing": False}):
-        try:
-            cluster = LocalCluster(
-                n_workers=workers, threads_per_worker=-(-slots // workers), host="127.0.0.1",
-                dashboard_address=None, silence_logs=logging.CRITICAL,
-            )  # fmt: skip
-        except (OSError, RuntimeError) as error:
-            raise InfrastructureError(f"no cluster starts on this machine: {error}") from None
-        with cluster, Client(cluster, set_as_default=False) as client:
-            yield client
+    dask.config.set({"distributed.scheduler.work-stealing": False})
+    try:
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=-(-slots // workers), host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+        )  # fmt: skip
+        _stack.enter_context(cluster)
+        client: Client = _stack.enter_context(Client(cluster, set_as_default=False))
+    except (OSError, RuntimeError) as error:
+        raise InfrastructureError(f"no cluster starts on this host: {error}") from None
+    return client

@@ -75,12 +75,13 @@ def run_batch(request: bytes) -> bytes:
         request: A `BatchRequest`. Updates while it runs are events of its topic.
 
     Returns:
-        The last `BatchUpdate`.
+        The last `BatchUpdate`, empty if it was an event: the result of a task is lost with its
+        worker, and Dask would run the task again.
     """
     worker = get_worker()
     batch = decode(request, BatchRequest)
     last = _get_node(worker).run(batch, lambda update: worker.log_event(batch.topic, update))
-    return encode(last)
+    return b"" if last is None else encode(last)
 
 
 def _get_node(worker: Worker) -> Node:

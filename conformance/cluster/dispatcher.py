@@ -51,7 +51,7 @@ LOOK: Final = 5.0
 TICK: Final = 0.5
 """Seconds between two looks at the connection."""
 GATHER: Final = 60.0
-"""Seconds that a node may take to hand over the end of a batch."""
+"""Seconds that a node may take to hand over its facts, or a batch with artifacts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +260,12 @@ class Dispatcher:
         if event.kind == "nodes":
             self._looked = 0.0
         elif event.kind == "update":
-            yield from self._take_update(event.body)
+            try:
+                update = decode(event.body, BatchUpdate)
+            except MessageError as error:
+                _LOG.warning("an update is ignored: %s", error)
+            else:
+                yield from self._take_update(update)
         elif event.key in self._tasks:  # else given up
             task = self._tasks.pop(event.key)
             if event.kind == "facts":
@@ -297,25 +302,40 @@ class Dispatcher:
         return f"{type(error).__name__}: {error}"
 
     def _take_end(self, address: str, key: str, task: Future[bytes]) -> Iterator[Result]:
-        """Take the last update of a batch."""
+        """Take the end of a task whose batch has not ended by an update."""
         if key not in self._batches:
             return
-        _, batch = self._batches.pop(key)
         try:
-            update = decode(task.result(timeout=GATHER), BatchUpdate)
+            content = task.result(timeout=GATHER)
+            update = decode(content, BatchUpdate) if content else None
         except Exception as error:  # noqa: BLE001 - a task raises what the other host raises
             self._check_connection(task)
             # The harness itself failed there, so it would fail with each batch.
             if task.status == "error":
                 yield from self._stop_using(address, self._explain(task, error))
-            else:
-                self._placement.end(address, batch)
+                return
+            update = None
+        if update is not None:
+            yield from self._take_update(update)
+        if key in self._batches:  # the update with its end is lost
+            self._placement.end(*self._batches.pop(key))
+
+    def _take_update(self, update: BatchUpdate) -> Iterator[Result]:
+        # An update of a batch that was given up may still be in transit.
+        if update.key not in self._batches:
             return
-        yield from self._report(address, update)
-        end = update.end
-        if end is None:
-            self._placement.end(address, batch)
-            return
+        address, batch = self._batches[update.key]
+        facts = self._facts.get(address)
+        for report in update.jobs:
+            job = self._jobs.get((report.record.case, report.record.cell))
+            # A batch that was placed twice may end twice: the first result counts.
+            if job is not None and facts is not None and self._placement.finish(job.id):
+                yield self._make_result(job, report, facts)
+        if update.end is not None:
+            del self._batches[update.key]
+            yield from self._end_batch(address, batch, update.end)
+
+    def _end_batch(self, address: str, batch: str, end: BatchEnd) -> Iterator[Result]:
         self.started += end.started
         cell = self._placement.find_cell(address, batch)
         if end.identity:
@@ -337,25 +357,6 @@ class Dispatcher:
         # Still a worker of the cluster: it is not asked again.
         self._facts[address] = None
         self._reject(address, problem)
-
-    def _take_update(self, content: bytes) -> Iterator[Result]:
-        try:
-            update = decode(content, BatchUpdate)
-        except MessageError as error:
-            _LOG.warning("an update is ignored: %s", error)
-            return
-        # An update of a batch that was given up may still be in transit.
-        if update.key in self._batches:
-            yield from self._report(self._batches[update.key][0], update)
-
-    def _report(self, address: str, update: BatchUpdate) -> Iterator[Result]:
-        facts = self._facts.get(address)
-        for report in update.jobs:
-            record = report.record
-            job = self._jobs.get((record.case, record.cell))
-            # A batch that was placed twice may end twice: the first result counts.
-            if job is not None and facts is not None and self._placement.finish(job.id):
-                yield self._make_result(job, report, facts)
 
     def _make_result(self, job: Job, report: JobReport, facts: NodeFacts) -> RecordedJob:
         return RecordedJob(

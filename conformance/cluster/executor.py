@@ -65,7 +65,7 @@ class DaskExecutor:
         if not runnable:
             return
         with ExitStack() as stack:
-            client = stack.enter_context(connect(self._options.scheduler, self._options.slots))
+            client = connect(self._options.scheduler, self._options.slots)
             content = stack.enter_context(_share_content(self._options.cache))
             dispatcher = Dispatcher(
                 client, runnable, options=self._options, locks=self._locks, content=content,

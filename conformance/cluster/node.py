@@ -116,7 +116,7 @@ class Node:
             shares_files=_shares_files(content),
         )
 
-    def run(self, request: BatchRequest, emit: Emit) -> BatchUpdate:
+    def run(self, request: BatchRequest, emit: Emit) -> BatchUpdate | None:
         """Run a batch.
 
         Args:
@@ -124,7 +124,7 @@ class Node:
             emit: Sends a `BatchUpdate` to the run.
 
         Returns:
-            The last update, with the jobs that `emit` did not get.
+            The last update, if it carries artifacts; None if `emit` got it.
         """
         planned = request.cell.make_cell()
         started: list[str] = []
@@ -146,7 +146,11 @@ class Node:
             end, cells=self._workers.cells, started=len(started),
             identity=dict(self._identities.get(planned.cell.id, {})),
         )  # fmt: skip
-        return BatchUpdate(key=request.key, jobs=tuple(outbox.reports), end=end)
+        last = BatchUpdate(key=request.key, jobs=tuple(outbox.reports), end=end)
+        if outbox.emit is None:
+            return last
+        outbox.emit(encode(last))
+        return None
 
     def abandon(self, key: str) -> None:
         """Start no further job of a batch.

@@ -1,0 +1,274 @@
+"""The Dask executor: every job ends once, with any end of a worker, a nanny or the scheduler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import psutil
+import pytest
+
+from conformance.cache_folder import VARIABLE
+from conformance.cluster.connection import close_connections
+from conformance.cluster.executor import ClusterOptions, DaskExecutor
+from conformance.engine.blobs import BlobStore
+from conformance.engine.record_judge import execute_jobs, make_record
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Outcome
+from tests.bench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from conformance.engine.job import Job
+    from conformance.model.record import Record
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLER = """
+    # The Dask worker is an ancestor of the job.
+    pid = os.getpid()
+    while b"multiprocessing" not in open(f"/proc/{pid}/cmdline", "rb").read():
+        pid = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(5)
+    return 0
+"""
+"""The body of a case that ends the Dask worker it runs on."""
+PROGRAM = """
+def double(x):
+    return x * 2
+return Program(double, (np.ones(3, "float32"),))
+"""
+
+
+def get_free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Cluster:
+    """A scheduler and workers with nannies, each a process of its own.
+
+    Attributes:
+        folder: Folder of the workers' files.
+        cache: Cache folder of the workers, and of the runs.
+    """
+
+    folder: Path
+    cache: Path
+    port: int = field(default_factory=get_free_port)
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """Address of the scheduler."""
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Start a process of the cluster."""
+        environment = {**os.environ, VARIABLE: str(self.cache), "PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments], env={**environment, **variables},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
+        )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def start_scheduler(self) -> subprocess.Popen[bytes]:
+        """Start the scheduler, and wait until it listens."""
+        process = self.start(
+            "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port),
+            "--no-dashboard",
+        )  # fmt: skip
+        for _ in range(300):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return process
+            time.sleep(0.1)
+        raise AssertionError("the scheduler does not listen")
+
+    def start_worker(self, **variables: str) -> subprocess.Popen[bytes]:
+        """Start a worker with its nanny; the process is the nanny."""
+        return self.start(
+            "distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-dashboard",
+            "--local-directory", str(self.folder), **variables,
+        )  # fmt: skip
+
+    def make_executor(self) -> DaskExecutor:
+        """Return an executor on this cluster."""
+        place = planned_cell(OLD)
+        options = ClusterOptions(scheduler=self.address, slots=1, cache=self.cache)
+        locks = {place.cell.id: lock_of(place.cell)}
+        return DaskExecutor(options, locks, lambda _: 0.5)
+
+    def find_workers(self) -> list[psutil.Process]:
+        """Return the worker processes, children of the nannies."""
+        nannies = [process.pid for process in self.processes if process.poll() is None]
+        return [
+            child
+            for pid in nannies
+            for child in psutil.Process(pid).children()
+            if any("spawn_main" in word for word in child.cmdline())
+        ]
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of two workers."""
+    cache = make_test_cache(tmp_path / "cache")
+    made = Cluster(tmp_path, cache)
+    try:
+        made.start_scheduler()
+        for _ in range(2):
+            made.start_worker()
+        yield made
+    finally:
+        close_connections()
+        made.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """A folder of case files whose jobs an executor is to run."""
+    made = Bench.__new__(Bench)
+    made.planned, made.folder = planned_cell(OLD), tmp_path / "cases"
+    return made
+
+
+def make_jobs(bench: Bench, *bodies: str) -> list[Job]:
+    """Return the jobs of cases with these bodies, in one file."""
+    cases = (
+        f"@probe()\ndef case{n}(env):\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
+        for n, body in enumerate(bodies)
+    )
+    return bench.jobs(f"{HEAD}\n{''.join(cases)}")
+
+
+def quick_jobs(bench: Bench, count: int, seconds: float = 0.0) -> list[Job]:
+    """Return jobs that return their number."""
+    return make_jobs(bench, *(f"time.sleep({seconds})\nreturn {n}" for n in range(count)))
+
+
+def run(cluster: Cluster, jobs: list[Job]) -> list[Record]:
+    """Return the records of jobs, in the order they ended."""
+    blobs = BlobStore(cluster.folder / "blobs")
+    return [one.record for one in execute_jobs(cluster.make_executor(), jobs, blobs)]
+
+
+def count_outcomes(records: list[Record]) -> Counter[Outcome]:
+    """Return the number of records by outcome; each job has one."""
+    assert len({(record.case, record.cell) for record in records}) == len(records)
+    return Counter(record.outcome for record in records)
+
+
+@pytest.mark.cell
+def test_records_are_those_of_a_run_on_this_host(cluster: Cluster, bench: Bench) -> None:
+    """Equal in every field except times and memory."""
+    jobs = make_jobs(bench, "return np.arange(3) / 2", "raise ValueError('no')")
+    jobs += bench.jobs(source_of(PROGRAM, "program()"), topic="program")
+    far = {record.case: record for record in run(cluster, jobs)}
+    with Bench(bench.planned, bench.folder) as here:
+        blobs = BlobStore(cluster.folder / "here")
+        near = {job.case.id: make_record(here.worker.run(job), blobs) for job in jobs}
+    for case, record in near.items():
+        expected = replace(record, seconds={}, max_rss_bytes=0)
+        assert replace(far[case], seconds={}, max_rss_bytes=0) == expected
+
+
+@pytest.mark.cell
+def test_a_killed_worker_loses_no_job(cluster: Cluster, bench: Bench) -> None:
+    """Its jobs run on another one; none has two results."""
+    records = []
+    blobs = BlobStore(cluster.folder / "blobs")
+    jobs = quick_jobs(bench, 12, 0.3)
+    for one in execute_jobs(cluster.make_executor(), jobs, blobs):
+        records.append(one.record)
+        if len(records) == 2:
+            for worker in cluster.find_workers():
+                worker.kill()
+    assert count_outcomes(records) == {Outcome.OK: 12}
+
+
+@pytest.mark.cell
+def test_a_killed_nanny_loses_no_job(cluster: Cluster, bench: Bench) -> None:
+    """Its worker ends with it, or goes on."""
+    records = []
+    blobs = BlobStore(cluster.folder / "blobs")
+    for one in execute_jobs(cluster.make_executor(), quick_jobs(bench, 12, 0.3), blobs):
+        records.append(one.record)
+        if len(records) == 2:
+            cluster.processes[1].kill()
+    assert count_outcomes(records) == {Outcome.OK: 12}
+
+
+@pytest.mark.cell
+def test_only_the_job_that_ends_workers_is_blamed(cluster: Cluster, bench: Bench) -> None:
+    """After four workers it has crashed; its neighbours have their results."""
+    records = run(cluster, make_jobs(bench, "return 1", KILLER, "return 2", "return 3"))
+    assert count_outcomes(records) == {Outcome.OK: 3, Outcome.CRASHED: 1}
+    (crashed,) = (record for record in records if record.outcome is Outcome.CRASHED)
+    assert crashed.error is not None
+    assert crashed.error.message.startswith("4 workers of the cluster ended with this job")
+
+
+@pytest.mark.cell
+def test_a_killed_scheduler_ends_the_run(cluster: Cluster, bench: Bench) -> None:
+    """With one clear error; what has a record keeps it."""
+    blobs = BlobStore(cluster.folder / "blobs")
+    found = execute_jobs(cluster.make_executor(), quick_jobs(bench, 12, 0.5), blobs)
+    next(found)
+    cluster.processes[0].kill()
+    with pytest.raises(InfrastructureError, match="the connection to it is lost"):
+        list(found)
+
+
+@pytest.mark.cell
+def test_a_worker_with_another_harness_is_refused(
+    cluster: Cluster, bench: Bench, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """By name; its jobs run elsewhere."""
+    other = tmp_path / "other"
+    shutil.copytree(ROOT / "conformance", other / "conformance")
+    with (other / "conformance" / "wording.py").open("a") as module:
+        module.write("# another version\n")
+    cluster.start_worker(PYTHONPATH=str(other))
+    time.sleep(5)
+    assert count_outcomes(run(cluster, quick_jobs(bench, 4))) == {Outcome.OK: 4}
+    (refusal,) = {record.message for record in caplog.records}
+    assert "not used: has jax-conformance" in refusal
+
+
+@pytest.mark.cell
+def test_an_interrupted_run_leaves_nothing_running(cluster: Cluster, bench: Bench) -> None:
+    """The running job ends, and the batch with it; the next run finds the workers free."""
+    blobs = BlobStore(cluster.folder / "blobs")
+    found = execute_jobs(cluster.make_executor(), quick_jobs(bench, 40, 0.5), blobs)
+    next(found)
+    cast("Generator[object]", found).close()
+    start = time.monotonic()
+    assert count_outcomes(run(cluster, quick_jobs(bench, 2))) == {Outcome.OK: 2}
+    # The forty jobs would take ten seconds on each worker.
+    assert time.monotonic() - start < 9
