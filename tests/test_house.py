@@ -162,8 +162,13 @@ def test_the_application_layer_needs_no_command_line() -> None:
     assert [place(file) for file in app if "click" in roots(file)] == []
 
 
-COMPOSED = dict.fromkeys(("LocalExecutor", "Provider", "ResultCache"), "app/session.py")
-"""What is built in one place."""
+COMPOSED = {
+    "LocalExecutor": {"app/session.py"},
+    "ResultCache": {"app/session.py"},
+    # A node of a cluster has no session: it provides the cells that a run asks for.
+    "Provider": {"app/session.py", "cluster/node.py"},
+}
+"""What is built in one place on each host."""
 
 
 def test_one_place_composes() -> None:
@@ -173,7 +178,7 @@ def test_one_place_composes() -> None:
         for node in nodes(file):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 name = node.func.id
-                if COMPOSED.get(name, place(file)) != place(file):
+                if place(file) not in COMPOSED.get(name, {place(file)}):
                     wrong.append((place(file), name))
     assert wrong == []
 

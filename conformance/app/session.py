@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.app.durations import load_durations
+from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
 from conformance.engine.blobs import REMOTE_CACHE

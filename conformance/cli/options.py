@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.app.cluster_choice import choose_cluster
 from conformance.app.context import HISTORY_STORE, count_usable_cores
 from conformance.cells.interpreters import DOWNLOADS
 from conformance.cli.words import CELLS, MATRICES
@@ -129,29 +127,6 @@ def jobs_option(text: str = "Number of parallel jobs.") -> Decorator:
         "--jobs", "-j", type=click.IntRange(1, MOST_JOBS), default=count_usable_cores,
         show_default="one per core", help=text,
     )  # fmt: skip
-
-
-def cluster_options(command: Command) -> Command:
-    """Add the options of the executor, as one value called `cluster`: None for this host."""
-
-    @wraps(command)
-    def call(*, executor: str | None, scheduler: str, insecure: bool, **others: Any) -> Any:
-        cluster = choose_cluster(executor, scheduler, insecure=insecure)
-        return command(cluster=cluster, **others)
-
-    choice = click.option(
-        "--executor", type=click.Choice(["local", "dask"]),
-        help="Run the jobs on this host, or on the workers of a Dask cluster.  [default: local]",
-    )  # fmt: skip
-    scheduler = click.option(
-        "--scheduler", metavar="ADDRESS", default="",
-        help="Dask scheduler, e.g. tls://HOST:8786; implies --executor dask.  [default: that of "
-        "pyproject.toml or of Dask's configuration, else a cluster on this host]",
-    )  # fmt: skip
-    insecure = click.option(
-        "--insecure", is_flag=True, help="Accept a scheduler without TLS on another host."
-    )
-    return choice(scheduler(insecure(call)))
 
 
 def timeout_option(

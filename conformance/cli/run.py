@@ -8,10 +8,10 @@ import click
 
 from conformance.app.run import RunOptions, start_run
 from conformance.app.run_request import RunRequest
+from conformance.cli.cluster_options import cluster_options
 from conformance.cli.options import (
     all_option,
     cells_options,
-    cluster_options,
     fresh_option,
     jobs_option,
     night_option,

@@ -12,8 +12,8 @@ import click
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.upgrade import PLATFORM, UpgradeOptions, UpgradeRun, find_exit_code
+from conformance.cli.cluster_options import cluster_options
 from conformance.cli.options import (
-    cluster_options,
     fresh_option,
     jobs_option,
     no_downloads_option,

@@ -13,9 +13,9 @@ import msgspec
 from conformance import __version__
 from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock, get_host
+from conformance.compression import DecompressionError, compress, decompress
 from conformance.corpus.discovery import list_helpers
 from conformance.corpus.project import PACKAGE, hash_code
-from conformance.engine.blobs import DecompressionError, compress, decompress
 from conformance.engine.job import Job, PlannedCell
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
