@@ -27,7 +27,7 @@ from conformance.cells.environment_locks import read_last_use
 from conformance.cells.matrix import list_matrices, load_matrix
 from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
 from conformance.cells.stored_environments import StoredEnvironment, list_environments
-from conformance.engine.result_cache import FOLDER as SETTLED
+from conformance.engine.verdict_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import list_checkouts
 from conformance.suites.catalogue.definition import find_suites, load_suite

@@ -61,6 +61,11 @@ def hash_blob(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:HASH_LENGTH]
 
 
+def is_blob_name(text: str) -> bool:
+    """Return whether a text may be the name of a blob."""
+    return _NAME.fullmatch(text) is not None
+
+
 class BlobStore:
     """A folder of blobs named by their hash; large ones as `<hash>.zst`.
 
@@ -255,7 +260,7 @@ class BlobStore:
 
     def _path(self, name: str, *, large: bool) -> Path:
         # Names come from records, which are untrusted input: none may lead out of the folder.
-        if not _NAME.fullmatch(name):
+        if not is_blob_name(name):
             raise CorruptBlobError(
                 f"{self.folder}: got {name[:80]!r} as the name of an artifact, expected 32 to 64 "
                 "hexadecimal digits"

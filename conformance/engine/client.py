@@ -21,7 +21,6 @@ from conformance.corpus.project import PACKAGE
 from conformance.engine.environment import make_worker_environment
 from conformance.engine.job import FinishedJob
 from conformance.engine.messages import JobEnd, Masking, read_message
-from conformance.engine.rank_transcripts import RankTranscripts
 from conformance.engine.transcript import Transcript, make_error
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.job import Job
+    from conformance.engine.rank_transcripts import RankTranscripts
 
 WORKER = PACKAGE / "worker" / "main.py"
 HELLO_TIMEOUT = 120.0
@@ -324,7 +324,7 @@ class Worker(WorkerProcess):
             WorkerDiedError: If the worker ends or hangs before that.
         """
         processes = job.planned.cell.place.processes
-        transcript = Transcript() if processes == 1 else RankTranscripts(processes)
+        transcript = Transcript() if processes == 1 else _make_rank_transcripts(processes)
         report = _Report(job, transcript, Masking(self._masker))
         budget = job.case.observation_mb * 2**20 * processes
         for frame in self.exchange(job.request(), job.case.timeout):
@@ -384,3 +384,10 @@ class _Report:
             stage=Stage.EXECUTE,
             error=make_error("infra", str(frames.escape_surrogates(text)), self.job),
         )
+
+
+def _make_rank_transcripts(processes: int) -> RankTranscripts:
+    # Few cells have several processes.
+    from conformance.engine.rank_transcripts import RankTranscripts  # noqa: PLC0415 - see above
+
+    return RankTranscripts(processes)

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.record_judge import execute_jobs, make_infra_end
 from conformance.errors import InfrastructureError
 from conformance.judge.agreement import DISAGREE
@@ -141,14 +140,16 @@ class JobRunner:
     def _load_cached(self, job: Job) -> Record | None:
         """Return the judged record of an unchanged job, None if it must run.
 
-        A record with broken blobs is dropped, and its job runs again.
+        A record that cannot be judged is dropped, and its job runs again.
         """
         record = self.cache.take(job, self.blobs)
         if record is None:
             return None
         try:
             return replace(self.judge.judge(job, record), attempts=record.attempts)
-        except CorruptBlobError:
+        except InfrastructureError:
+            raise
+        except Exception:  # noqa: BLE001 - a record of a shared cache may hold anything
             # Damaged in both places: the copy in the run is a hard link to the blob of the cache.
             self.cache.forget(record)
             self.blobs.drop_broken(record.artifacts.values())

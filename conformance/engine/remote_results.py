@@ -21,7 +21,7 @@ import msgspec
 
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
-from conformance.engine.blobs import BLOBS, BlobStore, CorruptBlobError
+from conformance.engine.blobs import BLOBS, BlobStore, CorruptBlobError, is_blob_name
 from conformance.engine.input_files import READ_FILES, are_unchanged, decode_inputs
 from conformance.engine.job import make_job_key, relocate_error
 from conformance.engine.transcript import list_judged_blobs
@@ -63,6 +63,7 @@ class RemoteResults:
         self.copies = CacheFolder(folder / "remote" / name)
         """Local copies of records, below a folder for each shared cache."""
         self._goldens = _GoldenHashes(folder)
+        self._files: dict[tuple[str, ...], str] = {}
         self._fetched: dict[tuple[str, str], Record | None] = {}
         self._uploaded: set[tuple[str, str]] = set()
 
@@ -236,22 +237,27 @@ class RemoteResults:
         # As in the local cache: the hash of a user's environment or an accelerator is no key.
         if not planned.cell_hash or planned.cell.interpreter is not None or planned.cell.place.real:
             return ""
-        goldens = map(self._goldens.hash_folder, list_golden_folders(job.case for job in jobs))
-        facts = [planned.cell.id, planned.cell_hash, *goldens, *map(_hash_case, jobs)]
+        # By case id: a run has the same cases in each of its cells.
+        ids = tuple(job.case.id for job in jobs)
+        if ids not in self._files:
+            folders = list_golden_folders(job.case for job in jobs)
+            described = [*map(self._goldens.hash_folder, folders), *map(_describe_case, jobs)]
+            self._files[ids] = hashlib.sha256("\n".join(described).encode()).hexdigest()
+        facts = (planned.cell.id, planned.cell_hash, self._files[ids])
         digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()
         return f"{self._file_folder}/{digest[:32]}"
 
 
 def _is_of(record: Record, job: Job) -> bool:
-    return (record.case, record.cell, record.case_hash, record.cell_hash) == (
-        *job.id, job.case.content_hash, job.planned.cell_hash,
-    )  # fmt: skip
+    facts = (record.case, record.cell, record.case_hash, record.cell_hash)
+    is_same = facts == (*job.id, job.case.content_hash, job.planned.cell_hash)
+    return is_same and all(map(is_blob_name, record.artifacts.values()))
 
 
-def _hash_case(job: Job) -> str:
-    # Its whole description, except where the checkout is on this machine.
+def _describe_case(job: Job) -> str:
+    """Return the whole description of a case, except where the checkout is on this machine."""
     file = Path(*job.case.file.parts[-2:])
-    return hashlib.sha256(repr(replace(job.case, file=file, home=None)).encode()).hexdigest()
+    return repr(replace(job.case, file=file, home=None))
 
 
 @cache

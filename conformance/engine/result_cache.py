@@ -1,9 +1,7 @@
-"""The result cache: observations and verdicts of jobs that have not changed.
+"""The result cache: observations of jobs that have not changed, which every run judges again.
 
-`ResultCache` stores observations, which every run judges again. That takes a millisecond per
-job, a minute for all cases on all releases. So `VerdictCache` stores verdicts as well, those of all
-jobs of a case file in a cell together, under a key of everything that a verdict depends on: cases,
-cell, goldens, and this package itself.
+Verdicts are cached as well, see `conformance.engine.verdict_cache`, and results of other machines,
+see `conformance.engine.remote_results`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import hashlib
 import platform
 from dataclasses import replace
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +18,12 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE, hash_code
 from conformance.engine.blobs import BLOBS, BlobStore, CorruptBlobError
-from conformance.engine.input_files import READ_FILES, has_same_inputs
+from conformance.engine.input_files import has_same_inputs
 from conformance.engine.job import make_job_key, relocate_error
 from conformance.engine.transcript import was_cut_short
+from conformance.engine.verdict_cache import FOLDER, FileStamps, VerdictCache
 from conformance.errors import InfrastructureError
-from conformance.files import MALFORMED, disk_error, stamp_folder
-from conformance.golden.layout import list_golden_folders
+from conformance.files import MALFORMED, disk_error
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -41,9 +38,6 @@ CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
 """Outcomes that are cached: others may be the host's fault, and their jobs run again."""
 ENDED = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT})
 """Further outcomes that are cached for tests."""
-# Older than the name `VerdictCache`; existing caches have this folder.
-FOLDER = "settled"
-_LINES = msgspec.json.Decoder(Record)
 
 
 class ResultCache:
@@ -62,14 +56,17 @@ class ResultCache:
         place = f"{hash_kit()}-{hash_host()}"
         self._entries = CacheFolder(folder / "results" / place)
         self.blobs = BlobStore(folder / BLOBS)
-        self.verdicts = VerdictCache(folder / FOLDER / place, self.blobs, fresh=fresh)
+        stamps = FileStamps()
+        self.verdicts = VerdictCache(
+            folder / FOLDER / place, self.blobs, fresh=fresh, stamps=stamps
+        )
         self.remote = remote
         # Verdicts whose blobs only the shared cache has, for runs with the same shared cache.
         self._remote_verdicts = None
         if self.remote is not None:
             self._remote_verdicts = VerdictCache(
                 self.remote.copies.folder / FOLDER / place, self.blobs,
-                fresh=fresh, origin=self.remote.remote.url,
+                fresh=fresh, origin=self.remote.remote.url, stamps=stamps,
             )  # fmt: skip
 
     def take_files(self, files: Iterable[Sequence[Job]], blobs: BlobStore) -> Iterator[Record]:
@@ -286,110 +283,3 @@ def _read_processor() -> str:
     pairs = (line.partition(":") for line in first.splitlines())
     fields = {name.strip(): value.strip() for name, _, value in pairs}
     return " ".join(fields.get(name, "") for name in ("model name", "flags", "Features")).strip()
-
-
-class VerdictCache:
-    """Judged records of whole case files by cell, below the cache folder.
-
-    Args:
-        folder: Folder for observations with this kit on this host.
-        blobs: Blobs of the cache.
-        fresh: Whether cached verdicts are ignored; new ones are stored in any case.
-        origin: URL of the shared cache that has the blobs of these records, empty if the local
-            cache has them.
-    """
-
-    def __init__(
-        self, folder: Path, blobs: BlobStore, *, fresh: bool = False, origin: str = ""
-    ) -> None:
-        self._entries = CacheFolder(folder)
-        self._origin = origin
-        self._blobs = blobs
-        self._fresh = fresh
-        self._cases: dict[str, str] = {}
-        # Remembered for one run: goldens may change between two runs of one process.
-        self._stamp = cache(stamp_folder)
-        # By run: one process may write several runs, each with its own folder of blobs.
-        self._copied: dict[Path, set[str]] = {}
-
-    def take(self, jobs: Sequence[Job], blobs: BlobStore) -> list[Record] | None:
-        """Return the judged records of jobs if all are valid, and copy their blobs to a run.
-
-        Args:
-            jobs: Jobs of one case file in one cell.
-            blobs: The run's blobs.
-
-        Returns:
-            A record for each, in their order; None if they must be judged again.
-
-        Raises:
-            InfrastructureError: If the run's disk refuses.
-        """
-        if self._fresh:
-            return None
-        path = self._path(jobs)
-        content = self._entries.read(path)
-        if content is None:
-            return None
-        try:
-            records = _LINES.decode_lines(content)
-            # Jobs that read the same files are checked once.
-            reading = {record.artifacts.get(READ_FILES): record for record in records}
-            if not all(has_same_inputs(record, self._blobs) for record in reading.values()):
-                return None
-            blobs.write_origin(self._origin)
-            if not self._origin:
-                for name in {name for record in records for name in record.artifacts.values()}:
-                    self._copy(name, blobs)
-        except MALFORMED:
-            return None
-        except CorruptBlobError as error:
-            self._entries.report_damage(error)
-            return None
-        # The records are in the order of the jobs that were judged together.
-        is_complete = [(record.case, record.cell) for record in records] == [job.id for job in jobs]
-        return records if is_complete else None
-
-    def _copy(self, name: str, blobs: BlobStore) -> None:
-        """Copy a blob to a run, hashed once: it is not judged again."""
-        copied = self._copied.setdefault(blobs.folder, set())
-        if name not in copied:
-            blobs.adopt(name, self._blobs, trusted=False)
-            copied.add(name)
-
-    def put(self, jobs: Sequence[Job], records: Iterable[Record]) -> None:
-        """Store the judged records of jobs whose blobs are in the cache."""
-        cached = [replace(record, cached=True) for record in records]
-        self._entries.write(self._path(jobs), msgspec.json.Encoder().encode_lines(cached))
-
-    def _path(self, jobs: Sequence[Job]) -> Path:
-        first = jobs[0].planned
-        goldens = list_golden_folders(job.case for job in jobs)
-        facts = [
-            _stamp_package(), first.cell.id, first.cell_hash, *map(self._stamp, goldens),
-            *map(self._hash_case, jobs),
-        ]  # fmt: skip
-        key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
-        return self._entries.folder / key[:2] / f"{key}.jsonl"
-
-    def _hash_case(self, job: Job) -> str:
-        # A case may depend on more than its content, e.g. on settings of its project: its whole
-        # description counts.
-        if job.case.id not in self._cases:
-            self._cases[job.case.id] = hashlib.sha256(repr(job.case).encode()).hexdigest()
-        return self._cases[job.case.id]
-
-
-def group_by_file(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Yield the jobs of each case file in each cell, which are consecutive in a plan."""
-    # By file: one entry for a hundred jobs is read faster than a hundred entries.
-    for _, group in groupby(jobs, lambda job: (job.planned.cell.id, job.case.file)):
-        yield list(group)
-
-
-@cache
-def _stamp_package() -> str:
-    """Return a stamp of this package: another version may judge differently."""
-    return "".join(
-        stamp_folder(folder) for folder in sorted({f.parent for f in PACKAGE.rglob("*.py")})
-    )

@@ -15,9 +15,10 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
 from conformance.engine.job_runner import JobRunner, judge_attempts
 from conformance.engine.record_judge import execute_jobs
-from conformance.engine.result_cache import collect_host_facts, group_by_file, hash_kit
+from conformance.engine.result_cache import collect_host_facts, hash_kit
 from conformance.engine.run_directory import Results, get_current_time
 from conformance.engine.transcript import list_judged_blobs
+from conformance.engine.verdict_cache import group_by_file
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase, RunCell, RunInfo
 

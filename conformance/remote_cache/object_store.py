@@ -36,6 +36,8 @@ SLOWEST: Final = 2**20
 """Bytes per second below which an upload counts as hanging."""
 _CHUNK: Final = 2**20
 _CLIENT: Final = {"connect_timeout": timedelta(seconds=2), "timeout": timedelta(minutes=2)}
+_ALLOW_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
+"""Variables of object_store for servers without TLS, e.g. on the same machine."""
 # Of server errors and lost connections. The deadline of a request is `PATIENCE`, retries included.
 _RETRIES: Final = {
     "max_retries": 3,
@@ -293,7 +295,10 @@ def _open(url: str, *, write: bool) -> Any:
         if not write and not folder.is_dir():
             raise FileNotFoundError(f"{folder}: no such folder")
         return obstore.store.LocalStore(folder, mkdir=True)
-    settings: dict[str, Any] = {"client_options": _CLIENT, "retry_config": _RETRIES}
+    # Client options in a call replace those of the environment: this one has to be passed on.
+    allow_http = any(os.environ.get(name, "").lower() in {"1", "true"} for name in _ALLOW_HTTP)
+    client = {**_CLIENT, "allow_http": allow_http}
+    settings: dict[str, Any] = {"client_options": client, "retry_config": _RETRIES}
     return obstore.store.from_url(url, **settings)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import obstore
 import pytest
 
-from conformance.engine.blobs import BlobStore, CorruptBlobError
+from conformance.engine.blobs import BlobStore, CorruptBlobError, hash_blob
 from conformance.engine.input_files import READ_FILES, encode_inputs
 from conformance.engine.job import FinishedJob, Job
 from conformance.engine.plan import Plan
@@ -181,6 +182,25 @@ def test_a_record_of_another_job_is_a_miss(writer: Machine, reader: Machine) -> 
     for key in (results._make_job_key(one), results._make_file_key(reader.jobs)):
         cache.remove_action(key)
         assert RemoteCache(writer.url, write=True).put_action(key, record)
+    reader.run()
+    assert reader.asked == ["one"]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "no value"])
+def test_a_hostile_record_runs_its_job(writer: Machine, reader: Machine, name: str) -> None:
+    """One that names a file, or a content that is no value."""
+    cache = RemoteCache(writer.url, write=True)
+    results = RemoteResults(cache, writer.folder / "cache", kit_hash="k", host_hash="h")
+    one = reader.jobs[0]
+    key = results._make_job_key(one)
+    record = msgspec.json.decode(cache.get_action(key) or b"", type=Record)
+    if name == "no value":
+        name = hash_blob(b"no value")
+        assert cache.put_content(name, b"no value")
+    cache.remove_action(key)
+    hostile = msgspec.json.encode(replace(record, artifacts={"value": name}))
+    assert RemoteCache(writer.url, write=True).put_action(key, hostile)
+    reader.clear_files()
     reader.run()
     assert reader.asked == ["one"]
 

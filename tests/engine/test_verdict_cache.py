@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.result_cache import ResultCache, VerdictCache, group_by_file
+from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.verdict_cache import VerdictCache, group_by_file
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
 from conformance.model.case import Deviation
