@@ -8,12 +8,11 @@ import click
 
 from conformance.app.run import RunOptions, start_run
 from conformance.app.run_request import RunRequest
-from conformance.cli.cluster_options import cluster_options
+from conformance.cli.executor_options import executor_options
 from conformance.cli.options import (
     all_option,
     cells_options,
     fresh_option,
-    jobs_option,
     night_option,
     run_folder_option,
     with_option,
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
 @click.argument("select", nargs=-1, type=CASES)
 @all_option
 @cells_options
-@jobs_option()
-@cluster_options
+@executor_options()
 @run_folder_option
 @click.option("--resume", is_flag=True, help="Continue the run of --run, or the newest.")
 @fresh_option

@@ -12,10 +12,9 @@ import click
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.upgrade import PLATFORM, UpgradeOptions, UpgradeRun, find_exit_code
-from conformance.cli.cluster_options import cluster_options
+from conformance.cli.executor_options import executor_options
 from conformance.cli.options import (
     fresh_option,
-    jobs_option,
     no_downloads_option,
     timeout_option,
     with_option,
@@ -71,8 +70,7 @@ if TYPE_CHECKING:
 @no_downloads_option
 @fresh_option
 @cache_options
-@jobs_option("Number of parallel trials.")
-@cluster_options
+@executor_options("Number of parallel trials.")
 @json_option("the whole result")
 @click.option(
     "--markdown", "markdown_file", type=click.Path(path_type=Path, allow_dash=True),
