@@ -202,7 +202,9 @@ class Session:
         if self.cluster is not None:
             # Imported late: without a cluster nothing of Dask is loaded.
             module = importlib.import_module(CLUSTER_EXECUTOR)
+            shared = self.shared_cache
             options = module.ClusterOptions(
+                shared_cache=shared.url if shared is not None and shared.write else "",
                 scheduler=self.cluster.scheduler, slots=slots, cache=self.context.cache,
                 spawn=self.spawn, require_platform=self.require_platform,
             )  # fmt: skip

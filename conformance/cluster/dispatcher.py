@@ -21,9 +21,8 @@ from conformance.cluster.messages import (
     find_node_problem,
     make_request,
 )
-from conformance.cluster.node import BLOBS
 from conformance.cluster.placement import DEATHS, Placement
-from conformance.engine.blobs import BlobStore
+from conformance.engine.blobs import BLOBS, BlobStore
 from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
 from conformance.engine.local_executor import make_unstarted
 from conformance.engine.result_cache import hash_host
@@ -62,6 +61,7 @@ class ClusterOptions:
         scheduler: Address of its scheduler, empty for a cluster on this machine.
         slots: Jobs at the same time in a cluster on this machine.
         cache: Cache folder of the run.
+        shared_cache: URL of the shared cache that the run writes, empty for none.
         spawn: Whether each job gets a fresh interpreter.
         require_platform: Whether a missing accelerator is a fault of the host.
     """
@@ -69,6 +69,7 @@ class ClusterOptions:
     scheduler: str
     slots: int
     cache: Path
+    shared_cache: str = ""
     spawn: bool = False
     require_platform: bool = False
 
@@ -364,6 +365,7 @@ class Dispatcher:
             record=replace(report.record, error=relocate_error(report.record.error, job.case)),
             artifacts=report.artifacts,
             source=self._blobs if facts.shares_files else None,
+            origin=self._content.url if report.uploaded else "",
             same_host=facts.processor == hash_host(),
         )
 

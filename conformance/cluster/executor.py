@@ -17,7 +17,6 @@ from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from conformance.cells.lock import Lock
     from conformance.engine.job import FinishedJob, Job, RecordedJob
@@ -66,7 +65,7 @@ class DaskExecutor:
             return
         with ExitStack() as stack:
             client = connect(self._options.scheduler, self._options.slots)
-            content = stack.enter_context(_share_content(self._options.cache))
+            content = stack.enter_context(_share_content(self._options))
             dispatcher = Dispatcher(
                 client, runnable, options=self._options, locks=self._locks, content=content,
                 estimate=self._estimate,
@@ -80,13 +79,15 @@ class DaskExecutor:
 
 
 @contextmanager
-def _share_content(cache: Path) -> Iterator[ContentPlace]:
+def _share_content(options: ClusterOptions) -> Iterator[ContentPlace]:
     """Write a token to the cache folder, by which nodes recognise it, and remove it at the end.
 
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    content = ContentPlace(folder=str(cache.absolute()), token=secrets.token_hex(16))
+    content = ContentPlace(
+        folder=str(options.cache.absolute()), token=secrets.token_hex(16), url=options.shared_cache
+    )
     file = get_token_file(content)
     write_atomically(file, content.token.encode())
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import fields, replace
 from functools import cache
 from itertools import chain
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 VERSION: Final = 1
 """Version of the messages; a change of any struct below is a new version."""
-_MAGIC: Final = b"jax-conformance message "
 M = TypeVar("M", bound=msgspec.Struct)
 
 
@@ -122,8 +122,8 @@ class ContentPlace(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         folder: Cache folder of the run. A node that shares its file system puts them there.
         token: Name and content of a file in the folder, which shows a node that it is the same.
-        url: URL of the shared cache, empty for none. A node that does not share the file system
-            puts them there if the cache is written.
+        url: URL of the shared cache that the run writes, empty for none. A node that does not share
+            the file system puts artifacts there.
     """
 
     folder: str
@@ -163,10 +163,12 @@ class JobReport(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         record: Its record, not judged.
         artifacts: Artifacts by digest, if the node has no place for them that the run can read.
+        uploaded: Whether they are in the shared cache.
     """
 
     record: Record
-    artifacts: dict[str, bytes]
+    artifacts: dict[str, bytes] = {}
+    uploaded: bool = False
 
 
 class BatchEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,9 +259,9 @@ def find_node_problem(facts: NodeFacts) -> str:
 
 
 def encode(message: msgspec.Struct) -> bytes:
-    """Return the bytes of a message."""
-    body = _ENCODER.encode(message)
-    return _MAGIC + b"%d %s\n" % (VERSION, type(message).__name__.encode()) + compress(body)
+    """Return the bytes of a message: a line with its version, type and digest, then its fields."""
+    body = compress(_ENCODER.encode(message))
+    return b"%s %s\n%s" % (_make_head(type(message)), _hash(body), body)
 
 
 def decode(content: bytes, kind: type[M]) -> M:
@@ -270,19 +272,29 @@ def decode(content: bytes, kind: type[M]) -> M:
         kind: Expected type of the message.
 
     Raises:
-        MessageError: If they are no message of this version and type.
+        MessageError: If they are no message of this version and type, or are damaged.
     """
-    head, _, body = bytes(content).partition(b"\n")
-    expected = _MAGIC + b"%d %s" % (VERSION, kind.__name__.encode())
-    if head != expected:
+    line, _, body = bytes(content).partition(b"\n")
+    head, _, digest = line.rpartition(b" ")
+    if head != _make_head(kind):
         raise MessageError(
-            f"got a message that begins with {head[:80]!r}, expected {expected.decode()!r}"
+            f"got a message that begins with {line[:80]!r}, expected {_make_head(kind).decode()!r}"
         )
+    if digest != _hash(body):
+        raise MessageError(f"damaged message {kind.__name__}: its digest does not match")
     try:
         message: M = _make_decoder(kind).decode(decompress(body))
     except (DecompressionError, *MALFORMED) as error:
-        raise MessageError(f"damaged message {kind.__name__}: {error}") from None
+        raise MessageError(f"malformed message {kind.__name__}: {error}") from None
     return message
+
+
+def _make_head(kind: type[msgspec.Struct]) -> bytes:
+    return f"jax-conformance message {VERSION} {kind.__name__}".encode()
+
+
+def _hash(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).hexdigest().encode()
 
 
 def make_request(

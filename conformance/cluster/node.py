@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import platform
 import threading
@@ -27,7 +28,7 @@ from conformance.cluster.messages import (
     encode,
 )
 from conformance.cluster.warm_workers import WarmWorkers
-from conformance.engine.blobs import BlobStore, hash_blob
+from conformance.engine.blobs import BLOBS, REMOTE_CACHE, BlobStore, hash_blob
 from conformance.engine.job import Job
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.preparation import Provider
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "cluster"
 """Folder of the cache with the tokens of runs, and with case files on nodes."""
-BLOBS: Final = "blobs"
 FLUSH: Final = 1.0
 """Seconds between two messages with finished jobs of a batch."""
 IDLE: Final = 600.0
@@ -268,11 +268,15 @@ class _Recorder:
         cache: Cache folder of the node.
 
     Attributes:
-        shared: Whether the run reads artifacts where this node puts them.
+        shared: Whether the run sees the folder in which this node puts them.
     """
 
     def __init__(self, content: ContentPlace, cache: Path) -> None:
         self.shared = _shares_files(content)
+        self._remote = None
+        if content.url and not self.shared:
+            module = importlib.import_module(REMOTE_CACHE)
+            self._remote = module.open_remote_cache(content.url, write=True)
         self._blobs = BlobStore((Path(content.folder) if self.shared else cache) / BLOBS)
 
     def report(self, finished: FinishedJob) -> JobReport:
@@ -292,8 +296,12 @@ class _Recorder:
         except InfrastructureError as error:
             raise NodeRefusalError(str(error), broken=True) from None
         if self.shared:
-            return JobReport(record, {})
-        return JobReport(record, {hash_blob(data): data for data in finished.blobs.values()})
+            return JobReport(record)
+        artifacts = {hash_blob(data): data for data in finished.blobs.values()}
+        if self._remote is not None and self._remote.put_contents(artifacts) >= artifacts.keys():
+            return JobReport(record, uploaded=True)
+        # Without a cache, or with one that does not answer, they travel with the record.
+        return JobReport(record, artifacts)
 
 
 def _check_cell(planned: PlannedCell, request: BatchRequest) -> None:

@@ -189,7 +189,8 @@ class RecordedJob:
         job: Job that has ended.
         record: Its record, not judged.
         artifacts: Artifacts by digest that came with the record.
-        source: Store with the other artifacts, None if there are none.
+        source: Store with its artifacts, None if they are elsewhere.
+        origin: URL of the shared cache that has its artifacts, empty if they are elsewhere.
         same_host: Whether another run on this host would observe the same: its processor is equal.
     """
 
@@ -197,6 +198,7 @@ class RecordedJob:
     record: Record
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
     source: BlobStore | None = None
+    origin: str = ""
     same_host: bool = True
 
 

@@ -105,6 +105,7 @@ def adopt_artifacts(finished: RecordedJob, blobs: BlobStore) -> None:
         CorruptBlobError: If an artifact is missing or damaged.
         InfrastructureError: If the disk refuses.
     """
+    blobs.write_origin(finished.origin)
     for name in finished.record.artifacts.values():
         if name in finished.artifacts:
             # Under the hash of the content, whatever name the other host gave it.
