@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.golden_history import GoldenChange
+    from conformance.model.case import Case
 
 SCRIPTS = ROOT / "benchmarks" / "statements"
 RELEASES = [*load_releases(ROOT / "matrix").versions]
 BEFORE = {after: before for before, after in pairwise(RELEASES)}
-CASES = {case.id: case for case in select_cases((), ROOT / "cases")}
 BUGS = "Reported bugs"
 UNRELEASED = "After 0.11.0"
 """Heading of the page for changes that the changelog of jax does not list yet."""
@@ -106,28 +106,35 @@ class Row:
         return tuple(re.findall(NUMBER, LINK.sub("", self.why))) or (heading,)
 
 
+@cache
+def load_cases() -> dict[str, Case]:
+    """Return all cases by id."""
+    return {case.id: case for case in select_cases((), ROOT / "cases")}
+
+
 def expand_case(name: str) -> tuple[str, ...]:
     """Return the ids of a case, with its parameters or without."""
-    return (name,) if name in CASES else tuple(one for one in CASES if one.startswith(f"{name}["))
+    cases = load_cases()
+    return (name,) if name in cases else tuple(one for one in cases if one.startswith(f"{name}["))
 
 
 @cache
 def load_changes(case: str) -> tuple[GoldenChange, ...]:
     """Return the changes in the goldens of a case, on a CPU if it has such goldens."""
-    return tuple(find_golden_changes([CASES[case]]))
+    return tuple(find_golden_changes([load_cases()[case]]))
 
 
 @cache
 def is_for_cpu(case: str) -> bool:
     """Say whether a case has goldens for CPU."""
-    document = GoldenStore(ROOT / "cases").load_document(CASES[case])
+    document = GoldenStore(ROOT / "cases").load_document(load_cases()[case])
     return document is not None and choose_main_variant(document) == MAIN
 
 
 @cache
 def find_first_release(case: str) -> str:
     """Return the first release with goldens of a case, empty for none."""
-    document = GoldenStore(ROOT / "cases").load_document(CASES[case])
+    document = GoldenStore(ROOT / "cases").load_document(load_cases()[case])
     spans = document.variants[choose_main_variant(document)]["ending"] if document else ()
     return spans[0].first if spans else ""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.corpus.case_selection import select_cases
 from conformance.corpus.case_template import render_template
 from conformance.errors import UsageError
+from tests.shipped import CASES, FAMILY_NAMES, load_shipped_cases
 
-CASES = Path(__file__).resolve().parents[2] / "cases"
-ALL = select_cases((), CASES)
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TOPIC = '''\
 """A topic."""
@@ -79,13 +80,15 @@ def small(env):
 ''')
 
 
-@pytest.mark.parametrize("family", sorted({case.family for case in ALL}))
+@pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_every_family_has_a_valid_template(tmp_path: Path, family: str) -> None:
     """It is discovered like other cases of the family."""
     (tmp_path / family).mkdir()
     for helpers in (CASES / family).glob("_*.py"):
         shutil.copy(helpers, tmp_path / family)
-    (tmp_path / family / "fresh.py").write_text(render_template(ALL, family))
+    (tmp_path / family / "fresh.py").write_text(
+        render_template([*load_shipped_cases().values()], family)
+    )
     found = select_cases((), tmp_path)
     assert {case.topic for case in found} == {"fresh"}
     assert len({case.name for case in found}) == 1
@@ -94,4 +97,4 @@ def test_every_family_has_a_valid_template(tmp_path: Path, family: str) -> None:
 def test_an_unknown_family_is_an_error() -> None:
     """The message names the families."""
     with pytest.raises(UsageError, match=r"--template nope: .* expected one of .*nnx_vmap"):
-        render_template(ALL, "nope")
+        render_template([*load_shipped_cases().values()], "nope")

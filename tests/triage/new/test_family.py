@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +17,7 @@ from conformance.triage.new.family import (
 )
 from conformance.triage.new.placement import find_placement, read_used_names
 from tests.projects import ROOT
+from tests.shipped import CASES, FAMILY_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,11 +33,13 @@ def used(file: Path) -> frozenset[str]:
     )
 
 
-FAMILIES = {
-    folder.name: {file: used(file) for file in sorted(folder.glob("[!_]*.py"))}
-    for folder in sorted((ROOT / "cases").iterdir())
-    if folder.is_dir()
-}
+@cache
+def load_used_names() -> dict[str, dict[Path, frozenset[str]]]:
+    """Return the names that each topic uses, by family and file."""
+    return {
+        family: {file: used(file) for file in sorted((CASES / family).glob("[!_]*.py"))}
+        for family in FAMILY_NAMES
+    }
 
 
 def test_topics_are_matched_to_their_family() -> None:
@@ -45,15 +48,20 @@ def test_topics_are_matched_to_their_family() -> None:
     Names do not distinguish families with the same subject, such as loops within `shard_map`: then
     no family is chosen, or a neighbour.
     """
-    topics = [(name, file) for name, files in FAMILIES.items() for file in files if len(files) > 1]
+    topics = [
+        (name, file)
+        for name, files in load_used_names().items()
+        for file in files
+        if len(files) > 1
+    ]
     places, sure, right = [], 0, 0
     for family, topic in topics:
         others = {
             name: left
-            for name, files in FAMILIES.items()
+            for name, files in load_used_names().items()
             if (left := [names for file, names in files.items() if file != topic])
         }
-        found = rank_families(used(topic), others)
+        found = rank_families(load_used_names()[family][topic], others)
         places.append([match.family for match in found].index(family))
         if (match := choose_family(found)) is not None:
             sure += 1
@@ -77,7 +85,7 @@ def test_topics_are_matched_to_their_family() -> None:
 )
 def test_scripts_are_matched_to_families(script: str, family: str) -> None:
     """A script of another subject has none."""
-    families = {name: list(files.values()) for name, files in FAMILIES.items()}
+    families = {name: list(files.values()) for name, files in load_used_names().items()}
     found = choose_family(rank_families(used(SCRIPTS / f"{script}.py"), families))
     assert (found.family if found else "") == family
     assert found is None or found.reason.startswith("its cases use ")
@@ -100,7 +108,7 @@ def test_settings_and_environment_do_not_count(line: str) -> None:
 
 def test_uncertain_family_is_a_guess() -> None:
     """It must be ahead of the others."""
-    families = {name: list(files.values()) for name, files in FAMILIES.items()}
+    families = {name: list(files.values()) for name, files in load_used_names().items()}
     script = "import jax\nfrom einops import a\njax.numpy.clip(a, a_min=0, a_max=1).round(3)"
     found = rank_families(collect_used_names(ast.parse(script)), families)
     assert choose_family(found) is None
@@ -121,7 +129,7 @@ def test_script_of_jax_numpy_alone_gets_a_guess(line: str, family: str) -> None:
     """By functions, not by constructors of arrays."""
     tree = ast.parse(f"import jax.numpy as jnp\n{line}")
     place = partial(
-        find_placement, ROOT / "cases", tree, stem="script", family="", topic="reported", name=""
+        find_placement, CASES, tree, stem="script", family="", topic="reported", name=""
     )
     assert rank_families(collect_used_names(tree), {"loops": [frozenset({"scan"})]})[0].score == 0
     if family:
