@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 SCRIPT = """\
-import jax, numpy, pathlib
+import numpy
 if numpy.__version__ == "2.2.6":
     raise KeyError("axis")
 """

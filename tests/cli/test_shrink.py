@@ -312,10 +312,8 @@ import jax
 import jax.numpy as jnp
 
 with jax.numpy_rank_promotion("raise"):
-    total = jnp.ones(3).sum()
-    print(total)
-    add = jnp.vectorize(jnp.add)
-    print(add(jnp.ones((3, 3)), jnp.ones(3)))
+    total = 2
+    jnp.vectorize(jnp.add)(jnp.ones((1, 1)), jnp.ones(1))
 """
 
 
@@ -346,13 +344,12 @@ def test_shrunk_script_fails_in_the_same_release_only(project: Project) -> None:
 def test_shrink_compares_a_script_with_the_nearest_other_output(project: Project) -> None:
     """The good cell is the nearest in which the script prints something else."""
     project.write({
-        "report.py": "import jax.numpy as jnp\nx = jnp.arange(3)\n"
-        "print(x)\nprint(jnp.ceil(x).dtype)\n"
+        "report.py": "import jax.numpy as jnp\nprint(1)\nprint(jnp.ceil(1).dtype)\n"
     })  # fmt: skip
     ending = project.run("shrink", "report.py", "--bad", "0.4.30", "--json", "-")
     assert ending.code == 0, ending.err
     assert ending.json["kept"] == "prints 'float32' instead of 'int32'"
-    assert "print(x)" not in ending.json["text"]
+    assert "print(1)" not in ending.json["text"]
     assert "ceil" in ending.json["text"]
 
 

@@ -51,9 +51,9 @@ def power_{n}(env):
     slope = jax.grad(lambda x: x**{n})(np.float32(2))
     return Observed(slope, reference=np.float32({n * 2 ** (n - 1)}))
 """
-    for n in range(3, 6)
+    for n in (3, 4)
 )
-"""Three cases, each of which says something else when the derivative of a power is wrong."""
+"""Two cases, each of which says something else when the derivative of a power is wrong."""
 RIGHT = "mul(g, mul(_const(x, y), integer_pow(x, y - 1)))"
 WRONG = "mul(g, mul(_const(x, y - 1), integer_pow(x, y - 1)))"
 FILE = "jax/_src/lax/lax.py"
@@ -142,19 +142,19 @@ def test_triage_merges_cases_that_fail_in_the_same_line(new_project: MakeProject
     night = ("run", "--matrix", "smoke", "--cell", f"path:{copy}@cpu1")
     project.run(*night)
     before = project.run(*night)
-    assert "exit status 1: 3 root causes are unexpected" in before.out
-    assert "nothing changed, 3 still there" in before.out
+    assert "exit status 1: 2 root causes are unexpected" in before.out
+    assert "nothing changed, 2 still there" in before.out
     assert project.run("triage").code == 0
 
     shown = project.run("report", "--terminal").out
     assert shown.count("\nregressed ") == 1
     assert "nothing changed, 1 still there" in shown
-    assert "regressed 3 cases on path-" in shown
+    assert "regressed 2 cases on path-" in shown
     assert project.run("report", "--out", "site").code == 0
     page = (project.path / "site" / "causes.html").read_text()
     assert page.count('id="cause-') == page.count('id="cause-1') > 0
     (group,) = project.run("review", "--json", "-").json["groups"]
-    assert len(group["jobs"]) == 3
+    assert len(group["jobs"]) == 2
     assert project.run("history", "add").code == 0
     actions = project.run("notify", "--json", "-").json["actions"]
     assert [one["kind"] for one in actions] == ["open"]
@@ -162,7 +162,7 @@ def test_triage_merges_cases_that_fail_in_the_same_line(new_project: MakeProject
     again = project.run(*night)
     assert "exit status 1: 1 root cause is unexpected" in again.out
     (still,) = json.loads((project.newest.path / "since.json").read_text())["still"]
-    assert (len(still["jobs"]), still["nights"]) == (3, 3)
+    assert (len(still["jobs"]), still["nights"]) == (2, 3)
 
 
 def test_triage_reports_causes_that_it_did_not_search(project: Project) -> None:
