@@ -72,7 +72,11 @@ def the_same(env):
 ENDS = ("0.5.3", "0.6.2")
 
 
-pytestmark = pytest.mark.project({"cases/family/topic.py": CASES}, locks=["jax0.5.3-py311"])
+pytestmark = [
+    pytest.mark.project({"cases/family/topic.py": CASES}, locks=["jax0.5.3-py311"]),
+    # The jobs of the first upgrade are cached for the others.
+    pytest.mark.xdist_group("upgrade"),
+]
 """A project with cases that change from release to release."""
 
 
