@@ -27,7 +27,7 @@ BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
 
 CELLS = ("cli", "faults", "suites/running", "suites/test_inside.py", "cells/test_provision.py")
 """Tests of whole commands and of the processes that run programs; a few start no real worker."""
-SERVERS = ("store", "report/site/test_browser", "notify/test_github.py")
+SERVERS = ("store", "remote_cache/test_s3.py", "report/site/test_browser", "notify/test_github.py")
 """Tests that talk to a browser, a database or an HTTP server."""
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import threading
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.remote_cache.entry import (
     LARGEST_STORED,
@@ -30,6 +31,11 @@ from conformance.remote_cache.object_store import ObjectStore, Oversized
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from concurrent.futures import Future
+
+
+MOST_PENDING: Final = 512
+"""Uploads that wait at the same time. Many more would delay the answers to those that are running,
+as the event loop starts each of them first."""
 
 
 class RemoteCache:
@@ -51,6 +57,7 @@ class RemoteCache:
         self._store = ObjectStore(url, write=write)
         self._stored: set[str] = set()
         self._uploads: list[Future[bool]] = []
+        self._pending = threading.BoundedSemaphore(MOST_PENDING)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_remote_cache, (self.url, self.write)
@@ -142,7 +149,10 @@ class RemoteCache:
             if not self._uploads:
                 # For a command that ends without `flush`, such as a search.
                 atexit.register(self.flush)
-            self._uploads.append(self._store.submit(self._upload(key, entry, digests, read)))
+            self._pending.acquire()
+            upload = self._store.submit(self._upload(key, entry, digests, read))
+            upload.add_done_callback(lambda _: self._pending.release())
+            self._uploads.append(upload)
 
     def flush(self) -> int:
         """Wait for all uploads; return how many actions were stored.

@@ -6,13 +6,17 @@ import logging
 from typing import Final
 
 _LOG: Final = logging.getLogger("conformance.cache")
+CONCURRENCY: Final = 48
+"""Requests at the same time: a bucket answers each in 20 to 50 ms."""
 PATIENCE: Final = 3.0
 """Seconds without a byte after which a request fails."""
 WASTE: Final = 4.0
-"""Seconds spent on failing requests after which the cache is not asked any more. A last request
-may take `PATIENCE` more, and the upload at the end as long again: 10 s at most."""
-MOST_FAILURES: Final = 16
-"""Consecutive failures after which the cache is not asked any more, however fast they fail."""
+"""Seconds spent on failing requests after which the cache is not used any more. The requests that
+exceed it take `PATIENCE` at most, which makes 7 s; an upload at the end may cost as much as one
+request more."""
+MOST_FAILURES: Final = 2 * CONCURRENCY
+"""Consecutive failures after which the cache is not used any more, however fast they are. More than
+the requests of one moment, in which a loaded server may answer none in time."""
 
 
 class CircuitBreaker:
@@ -31,27 +35,38 @@ class CircuitBreaker:
         """Why it is open, empty while it is closed."""
         self._wasted = 0.0
         self._failures = 0
+        self._last_success = self._last_failure = 0.0
 
     @property
     def is_open(self) -> bool:
         """Whether requests are skipped."""
         return bool(self.reason)
 
-    def report_success(self) -> None:
-        """Count a request that was answered, also by `not found`."""
-        self._failures = 0
+    def report_success(self, now: float) -> None:
+        """Count a request that was answered, also by `not found`.
 
-    def report_failure(self, reason: str, seconds: float, running: int) -> None:
+        Args:
+            now: Time of the answer, in seconds of a monotonic clock.
+        """
+        self._failures = 0
+        self._last_success = now
+
+    def report_failure(self, reason: str, start: float, now: float) -> None:
         """Count a request that failed.
 
         Args:
             reason: The error, in a few words.
-            seconds: Seconds that it took.
-            running: Requests at the same time, which waited together.
+            start: Time at which the request began.
+            now: Time at which it failed.
         """
         self._failures += 1
-        # Of requests that waited at the same time, the caller has waited for one.
-        self._wasted += seconds / max(running, 1)
+        if self._last_success > start:
+            # Others were answered meanwhile: the caller has not waited for this one alone.
+            self._wasted += (now - start) / CONCURRENCY
+        else:
+            # Requests that failed at the same time have cost the caller this time once.
+            self._wasted += now - max(start, self._last_failure)
+        self._last_failure = now
         if self._wasted >= WASTE or self._failures >= MOST_FAILURES:
             self.open(reason)
 

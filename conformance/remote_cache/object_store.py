@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from conformance.errors import UsageError
-from conformance.remote_cache.circuit_breaker import PATIENCE, CircuitBreaker
+from conformance.remote_cache.circuit_breaker import CONCURRENCY, PATIENCE, CircuitBreaker
 
 try:
     import obstore
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LOG: Final = logging.getLogger("conformance.cache")
-CONCURRENCY: Final = 48
-"""Requests at the same time: a bucket answers each in 20 to 50 ms."""
 SLOWEST: Final = 2**20
 """Bytes per second below which an upload counts as hanging."""
 _CHUNK: Final = 2**20
@@ -97,7 +95,6 @@ class ObjectStore:
         self.breaker = _get_breaker(os.getpid(), url)
         self.write_failure = ""
         """Why the server refuses writes, empty if it does not."""
-        self._running = 0
         self._slots = asyncio.Semaphore(CONCURRENCY)
         self._store: Any = None
         try:
@@ -243,16 +240,13 @@ class ObjectStore:
                 return None
             clock = asyncio.get_running_loop().time
             start = clock()
-            self._running += 1
             try:
                 async with asyncio.timeout(seconds) as deadline:
                     answer = await request(deadline)
             except _FAILURES as error:
-                self.breaker.report_failure(_describe(error), clock() - start, self._running)
+                self.breaker.report_failure(_describe(error), start, clock())
                 return None
-            finally:
-                self._running -= 1
-            self.breaker.report_success()
+            self.breaker.report_success(clock())
             return answer
 
 
