@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Case
 
+pytestmark = pytest.mark.xdist_group("corpus")
+
 RECORDED_ON = {"cpu": 8, "cpu-mp2": 8, "tpu:v5e:2x2": 4, "tpu:v5e:4x4": 16}
 """Platforms with their devices."""
 THREAD = re.compile(r"[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{12})")

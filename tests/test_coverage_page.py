@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from conformance.engine.golden_history import GoldenChange
 
+# One worker reads the goldens once for all rows.
+pytestmark = pytest.mark.xdist_group("coverage")
+
 FOLDER = ROOT / "benchmarks" / "statements"
 STATEMENTS: list[dict[str, Any]] = tomllib.loads((FOLDER / "statements.toml").read_text())[
     "statement"

@@ -15,6 +15,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# One worker parses the source once for all rules.
+pytestmark = pytest.mark.xdist_group("house")
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "conformance"
 FILES = sorted(file for file in PACKAGE.rglob("*.py") if "data" not in file.parts)
