@@ -32,7 +32,7 @@ verbose_option = click.option(
 )  # fmt: skip
 
 
-_cache_option = variable_option(
+cache_option = variable_option(
     "--cache", SHARED_URL, metavar="URL|none", help="Shared cache, e.g. s3://BUCKET/PREFIX.  "
     f"[default: `cache` in pyproject.toml, or {SHARED_URL}]",
 )  # fmt: skip
@@ -43,7 +43,7 @@ _cache_write_option = variable_option(
 
 def cache_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options `--cache` and `--cache-write`."""
-    return _cache_option(_cache_write_option(command))
+    return cache_option(_cache_write_option(command))
 
 
 def since_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -91,12 +91,13 @@ class BlobStore:
         name = hash_blob(data)
         path = self._path(name, large=len(data) >= LARGE)
         # Read, not only looked up: a damaged blob of that name is replaced.
-        if not self._holds(name):
+        if not self.is_intact(name):
             stored = compress(data) if len(data) >= LARGE else data
             write_atomically(path, stored)
         return name
 
-    def _holds(self, name: str) -> bool:
+    def is_intact(self, name: str) -> bool:
+        """Return whether a blob is in the folder, undamaged."""
         try:
             self._read(name)
         except CorruptBlobError:
@@ -230,7 +231,7 @@ class BlobStore:
     def drop_broken(self, names: Iterable[str]) -> None:
         """Remove damaged blobs, so that they are stored again."""
         for name in names:
-            if not self._holds(name):
+            if not self.is_intact(name):
                 self._find(name).unlink(missing_ok=True)
 
     def adopt(self, name: str, source: BlobStore, *, trusted: bool = True) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from conformance.engine.job import Job
     from conformance.remote_cache.cache import RemoteCache
 
+COPIES: Final = "remote"
+"""Folder of the local cache with copies of records from shared caches."""
 _LIBRARIES: Final = ("numpy", "ml_dtypes", "filecheck", "safetensors")
 """Packages whose version may change a verdict."""
 _LOG: Final = logging.getLogger("conformance.cache")
@@ -60,7 +62,7 @@ class RemoteResults:
         self._kit = kit_hash
         self._place = f"{kit_hash}-{host_hash}"
         name = hashlib.sha256(remote.url.encode()).hexdigest()[:16]
-        self.copies = CacheFolder(folder / "remote" / name)
+        self.copies = CacheFolder(folder / COPIES / name)
         """Local copies of records, below a folder for each shared cache."""
         self._goldens = _GoldenHashes(folder)
         self._files: dict[tuple[str, ...], str] = {}

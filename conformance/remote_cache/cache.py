@@ -29,8 +29,10 @@ from conformance.remote_cache.location import parse_cache_url
 from conformance.remote_cache.object_store import ObjectStore, Oversized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
+
+    from conformance.remote_cache.object_store import StoredObject
 
 
 MOST_PENDING: Final = 512
@@ -173,10 +175,24 @@ class RemoteCache:
         parsed = (parse_path(one.path) for one in found or () if one.path not in self.damaged)
         return {place[1] for place in parsed if place is not None}
 
+    def list_objects(self) -> list[StoredObject]:
+        """Return all objects of this schema version."""
+        return self._store.wait(self._store.list(f"v{SCHEMA}")) or []
+
+    def delete(self, paths: Sequence[str]) -> bool:
+        """Delete objects, whether entries are added or not; return whether they are gone.
+
+        Args:
+            paths: Paths below the URL.
+        """
+        # As many as S3 deletes in one request.
+        parts = [paths[start : start + 1000] for start in range(0, len(paths), 1000)]
+        return all(self._store.wait(self._store.delete(part)) for part in parts)
+
     def remove_action(self, key: str) -> None:
         """Remove an action that turned out to be wrong, e.g. the record of a flaky job."""
         if self.write:
-            self._store.wait(self._store.delete([make_path(Namespace.ACTIONS, key)]))
+            self.delete([make_path(Namespace.ACTIONS, key)])
 
     async def _upload(
         self, key: str, entry: bytes, digests: Iterable[str], read: Callable[[str], bytes]
