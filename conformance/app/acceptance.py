@@ -82,6 +82,8 @@ def accept_run(
         if one.refusal and not needs_no_golden(one.record, one.job.planned.versions)
     ]
     known = context.releases.versions
+    # Together: one by one, the artifacts of a large run would take minutes.
+    directory.blobs.fetch_missing(name for one in chosen for name in one.record.artifacts.values())
     if dry_run:
         # Without the lock: it would create missing golden folders, and a dry run writes nothing.
         return Acceptance(plans=plan_acceptance(chosen, directory.blobs, known), refused=refused)

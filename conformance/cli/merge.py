@@ -101,6 +101,15 @@ def _adopt_artifacts(shard: LoadedRun, directory: RunDirectory) -> None:
         CorruptBlobError: If an artifact is missing, or differs from its hash.
         InfrastructureError: If the disk refuses.
     """
-    for name in {name for record in shard.records for name in record.artifacts.values()}:
+    names = {name for record in shard.records for name in record.artifacts.values()}
+    origin = shard.blobs.read_origin()
+    if origin and directory.blobs.read_origin() in {"", origin}:
+        # Artifacts that only the shared cache has are not fetched for the merged run either.
+        directory.blobs.write_origin(origin)
+        names = {name for name in names if shard.blobs.has(name)}
+    else:
+        # A run names one shared cache: what another one has is copied.
+        shard.blobs.fetch_missing(names)
+    for name in names:
         # Shards come from other machines: each blob is hashed.
         directory.blobs.adopt(name, shard.blobs, trusted=False)

@@ -67,6 +67,7 @@ class RemoteResults:
         self._goldens = _GoldenHashes(folder)
         self._files: dict[tuple[str, ...], str] = {}
         self._fetched: dict[tuple[str, str], Record | None] = {}
+        self._added = 0
         self._uploaded: set[tuple[str, str]] = set()
 
     @property
@@ -154,7 +155,7 @@ class RemoteResults:
             for key in keys.keys() - self.remote.list_actions(self._file_folder):
                 jobs, records = keys[key]
                 self._put_file(key, jobs, records)
-        self.remote.flush()
+        self._added += self.remote.flush()
 
     def _put_file(self, key: str, jobs: Sequence[Job], records: Sequence[Record]) -> None:
         names: set[str] = set()
@@ -178,6 +179,8 @@ class RemoteResults:
             jobs: Number of jobs of the run.
         """
         parts = [f"{len(self.jobs):,} of {plural(jobs, 'job')} from {self.remote.url}"]
+        if self.write:
+            parts.append(f"{self._added:,} records added")
         if count := len(self.remote.damaged):
             noun = "entry" if count == 1 else "entries"
             parts.append(f"{count:,} damaged {noun} ignored; conformance cache verify lists them")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.cell import is_cell_id, parse_cell
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job import Job, PlannedCell
+from conformance.engine.transcript import list_judged_blobs
 from conformance.golden.spans import is_release
 from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -133,6 +134,12 @@ def judge_run(
     info = directory.read_run()
     records = {(record.case, record.cell): record for record in directory.read_records()}
     known = {case.id: case for case in cases}
+    directory.blobs.fetch_missing(
+        blob
+        for (case_id, _), record in records.items()
+        if case_id in known
+        for blob in list_judged_blobs(record.artifacts)
+    )
     cells = {cell.id: cell for cell in info.cells}
     planned: dict[str, PlannedCell] = {}
     jobs: list[JudgedJob] = []
