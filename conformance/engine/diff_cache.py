@@ -60,10 +60,12 @@ class CachedDiff(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         changes: The changes, the most severe first.
         problem: Why the texts cannot be compared, empty if they can.
+        final: Whether the next report would find the same: False if a text was missing.
     """
 
     changes: tuple[Change, ...] = ()
     problem: str = ""
+    final: bool = True
 
 
 def make_ir_pair(before: StoredJob, after: StoredJob, ir: str) -> IrPair:
@@ -99,6 +101,12 @@ class DiffCache:
         """
         unique = {pair.key: pair for pair in pairs}
         missing = {key: pair for key, pair in unique.items() if self._load(key) is None}
+        texts: dict[Path, set[str]] = {}
+        for pair in missing.values():
+            for folder, name in zip(pair.folders, (pair.before, pair.after), strict=True):
+                texts.setdefault(folder, set()).add(name)
+        for folder, names in texts.items():
+            BlobStore(folder).fetch_missing(names)
         # An interrupted report must not wait for differences that nothing will show.
         with map_in_processes(
             make_diff, list(missing.values()), processes=self._processes, new=len(missing),
@@ -142,7 +150,8 @@ class DiffCache:
 
     def _store(self, key: str, diff: CachedDiff) -> None:
         self._known[key] = diff
-        self._entries.write(self._path(key), msgspec.msgpack.encode(diff))
+        if diff.final:
+            self._entries.write(self._path(key), msgspec.msgpack.encode(diff))
 
 
 def make_diff(pair: IrPair) -> CachedDiff:
@@ -160,7 +169,8 @@ def make_diff(pair: IrPair) -> CachedDiff:
         a, b = (IrText(text.decode("utf-8", "surrogatepass"), kind) for text in texts)
         return CachedDiff(changes=diff_texts(a, b).changes)
     except CorruptBlobError as error:
-        return CachedDiff(problem=str(error))
+        # A shared cache that does not answer now may answer later.
+        return CachedDiff(problem=str(error), final=False)
     except IrSyntaxError as error:
         return CachedDiff(problem=f"not understood: {error}")
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from conformance.compression import LARGEST
 from conformance.engine.blobs import LARGE, BlobStore, CorruptBlobError, hash_blob
 from conformance.errors import InfrastructureError
+from conformance.remote_cache.cache import RemoteCache
 from tests.test_compression import zeros
 
 SMALL, BIG = b"small", b"big" * LARGE
@@ -166,3 +167,61 @@ def test_a_bomb_is_not_decompressed(tmp_path: Path) -> None:
     (tmp_path / f"{name}.zst").write_bytes(zeros(LARGEST + 1))
     with pytest.raises(CorruptBlobError, match="more than 1024 MiB when decompressed"):
         BlobStore(tmp_path).get(name)
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteCache:
+    """A shared cache, and an empty local cache."""
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "cache"))
+    return RemoteCache(f"file://{tmp_path}/shared", write=True)
+
+
+@both
+def test_a_missing_blob_comes_from_the_origin(
+    tmp_path: Path, shared: RemoteCache, data: bytes
+) -> None:
+    """And is kept, in the store and in the local cache."""
+    store, name = BlobStore(tmp_path / "run"), hash_blob(data)
+    shared.put_content(name, data)
+    with pytest.raises(CorruptBlobError, match="no such file"):
+        store.get(name)
+    store.write_origin(shared.url)
+    assert store.get(name) == data
+    assert store.has(name)
+    other = BlobStore(tmp_path / "other")
+    other.write_origin(f"file://{tmp_path}/nothing")
+    assert other.get(name) == data
+
+
+def test_missing_blobs_are_fetched_together(tmp_path: Path, shared: RemoteCache) -> None:
+    """One that the origin lacks stays missing."""
+    store, names = BlobStore(tmp_path / "run"), [hash_blob(SMALL), hash_blob(BIG), "0" * 32]
+    shared.put_contents({names[0]: SMALL, names[1]: BIG})
+    store.fetch_missing(names)
+    assert not store.has(names[0])
+    store.write_origin(shared.url)
+    store.fetch_missing(names)
+    assert [store.has(name) for name in names] == [True, True, False]
+
+
+@pytest.mark.parametrize("origin", ["s3://a:b@c", "nothing", "\0", "file:///missing/folder"])
+def test_an_origin_that_cannot_be_used_is_a_missing_blob(
+    tmp_path: Path, shared: RemoteCache, origin: str
+) -> None:
+    """A run directory is untrusted input."""
+    store = BlobStore(tmp_path / "run")
+    store.write_origin(origin)
+    store.fetch_missing(["0" * 32])
+    with pytest.raises(CorruptBlobError, match="run its job again with --fresh"):
+        store.get("0" * 32)
+
+
+def test_a_damaged_blob_is_not_fetched(tmp_path: Path, shared: RemoteCache) -> None:
+    """It is reported: its store needs attention."""
+    store = BlobStore(tmp_path / "run")
+    name = store.put(SMALL)
+    shared.put_content(name, SMALL)
+    store.write_origin(shared.url)
+    (store.folder / name).write_bytes(b"damage")
+    with pytest.raises(CorruptBlobError, match="got content"):
+        store.get(name)
