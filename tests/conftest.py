@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cells.interpreters import DOWNLOADS, MissingInterpreterError, find_interpreter
 
 from .bench import NEWEST, OLD, Bench, planned_cell
@@ -37,6 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Processes inherit an ignored signal but not a handler: with an empty handler the tests ignore
     the signal, and the processes that they start do not.
     """
+    # Tests with a shared cache name their own.
+    for name in (SHARED_URL, SHARED_WRITE):
+        os.environ.pop(name, None)
     for sent in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(sent) is signal.SIG_IGN:
             signal.signal(sent, lambda *_: None)
