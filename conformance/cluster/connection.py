@@ -8,10 +8,12 @@ from contextlib import ExitStack
 from typing import Final
 
 import dask.config
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Security
 
-from conformance.errors import InfrastructureError
+from conformance.errors import InfrastructureError, UsageError
 
+PRIVATE: Final = ("tls://", "wss://")
+"""Beginnings of addresses whose connections need a certificate."""
 TIMEOUT: Final = 30.0
 """Seconds until a scheduler has to answer."""
 LOCAL_WORKERS: Final = 4
@@ -45,15 +47,39 @@ def connect(scheduler: str, slots: int) -> Client:
 
 
 def _connect(scheduler: str) -> Client:
+    if scheduler.startswith(PRIVATE):
+        _check_certificate(scheduler)
     try:
         client = Client(scheduler, timeout=TIMEOUT, set_as_default=False, name="jax-conformance")
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a ValueError for an unknown protocol
         raise InfrastructureError(
             f"scheduler {scheduler}: does not answer within {TIMEOUT:.0f} s ({error}); start it, "
             "or leave out --scheduler to use this host"
         ) from None
     _stack.enter_context(client)
     return client
+
+
+def _check_certificate(scheduler: str) -> None:
+    """Check that Dask's settings have the certificate for a private connection.
+
+    Without it, the client of Dask raises an error about its own code, and takes a minute to end.
+
+    Raises:
+        UsageError: If they have not.
+    """
+    wanted = "distributed.comm.tls.ca-file, .client.cert and .client.key"
+    try:
+        context = Security().get_connection_args("client")["ssl_context"]
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(
+            f"scheduler {scheduler}: a file of Dask's settings {wanted} cannot be used: {reason}"
+        ) from None
+    if context is None:
+        raise UsageError(
+            f"scheduler {scheduler}: its protocol needs a certificate; set {wanted} of Dask"
+        )
 
 
 def _start_cluster(slots: int) -> Client:

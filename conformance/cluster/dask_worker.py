@@ -1,10 +1,12 @@
-"""The Dask side of a node: the plugin that every worker of the cluster gets, and its tasks."""
+"""The Dask side of a node: the tasks of a run, and the plugin that keeps the node of a worker."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from distributed import WorkerPlugin, get_worker
+from distributed.utils import sync
 
 from conformance.cache_folder import cache_root
 from conformance.cluster.messages import BatchRequest, NodeQuestion, decode, encode
@@ -15,29 +17,21 @@ if TYPE_CHECKING:
 
 NAME: Final = "jax-conformance"
 """Name of the plugin on a worker."""
+_lock: Final = threading.Lock()
+"""Held while a worker gets its node; several runs may ask for it at the same time."""
 
 
 class NodePlugin(WorkerPlugin):
-    """Keeps the node of a Dask worker, with its warm workers of cells, until the worker ends."""
+    """Keeps the node of a Dask worker, with its warm workers of cells, until the worker ends.
+
+    Args:
+        node: The node.
+    """
 
     name = NAME
-    # A second run on the same cluster must find the warm workers of the first.
-    idempotent = True
 
-    def setup(self, worker: Worker) -> None:
-        """Make the node.
-
-        Args:
-            worker: The Dask worker.
-
-        Raises:
-            InfrastructureError: If its cache folder cannot be written.
-        """
-        limit = worker.memory_manager.memory_limit
-        self.node = Node(
-            cache_root(), slots=worker.state.nthreads, memory=limit or 0,
-            resources=worker.state.total_resources,
-        )  # fmt: skip
+    def __init__(self, node: Node) -> None:
+        self.node = node
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the signature of Dask
         """End the workers of cells."""
@@ -55,11 +49,12 @@ class NodePlugin(WorkerPlugin):
             self.node.abandon(str(key))
 
 
-def describe_node(question: bytes) -> bytes:
+def describe_node(question: bytes, harness: str) -> bytes:  # noqa: ARG001 - see below
     """Return the facts of the node that runs the task.
 
     Args:
         question: A `NodeQuestion`.
+        harness: Result of a task that has to succeed before this one.
 
     Returns:
         The `NodeFacts`.
@@ -85,6 +80,22 @@ def run_batch(request: bytes) -> bytes:
 
 
 def _get_node(worker: Worker) -> Node:
-    plugin = worker.plugins[NAME]
+    """Return the node of a worker, which the first task makes and the next runs find warm.
+
+    The scheduler could give every worker the plugin. But it would also give it to workers that
+    cannot import it: the registration would fail for all, and such a worker could not join.
+
+    Raises:
+        InfrastructureError: If the cache folder cannot be written.
+    """
+    with _lock:
+        if NAME not in worker.plugins:
+            limit = worker.memory_manager.memory_limit
+            node = Node(
+                cache_root(), slots=worker.state.nthreads, memory=limit or 0,
+                resources=worker.state.total_resources,
+            )  # fmt: skip
+            sync(worker.loop, worker.plugin_add, NodePlugin(node))
+        plugin = worker.plugins[NAME]
     assert isinstance(plugin, NodePlugin)  # noqa: S101 - nothing else has this name
     return plugin.node

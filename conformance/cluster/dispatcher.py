@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pkgutil
 import queue
 import secrets
 import time
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from conformance.cluster.dask_worker import NAME, NodePlugin, describe_node, run_batch
+from conformance.cluster.dask_worker import NAME, describe_node, run_batch
 from conformance.cluster.messages import (
     BatchUpdate,
     MessageError,
@@ -27,7 +28,7 @@ from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
 from conformance.engine.local_executor import make_unstarted
 from conformance.engine.result_cache import hash_host
 from conformance.engine.transcript import make_error
-from conformance.errors import InfrastructureError
+from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 
 if TYPE_CHECKING:
@@ -91,10 +92,6 @@ class _Event(NamedTuple):
     body: Any = None
 
 
-_TASKS: Final = {"facts": describe_node, "end": run_batch}
-"""Function of a task by the kind of the event at its end."""
-
-
 class Dispatcher:
     """Sends batches of one run to the nodes of a cluster.
 
@@ -128,6 +125,7 @@ class Dispatcher:
         self._options = options
         self._locks = locks
         self._content = content
+        self._question = encode(NodeQuestion(content=content))
         self._jobs = {job.id: job for job in jobs}
         self._placement = Placement(jobs, estimate)
         self._blobs = BlobStore(Path(content.folder) / BLOBS)
@@ -153,7 +151,6 @@ class Dispatcher:
         Raises:
             InfrastructureError: If the scheduler goes away, or no node can be used.
         """
-        self._client.register_plugin(NodePlugin())
         self._client.subscribe_topic(self._topic, self._receive_update)
         # Workers that join or leave; Dask has no other message about them.
         self._client.subscribe_topic("all", self._receive_node_event)
@@ -191,13 +188,13 @@ class Dispatcher:
         kind: Literal["facts", "end"],
         address: str,
         key: str,
-        payload: bytes,
-        *,
+        *arguments: object,
         resources: Mapping[str, float] | None = None,
     ) -> None:
         """Send a task to a node, and make an event of its end."""
+        function: Callable[..., bytes] = describe_node if kind == "facts" else run_batch
         task = self._client.submit(
-            _TASKS[kind], payload, key=key, workers=[address], allow_other_workers=False,
+            function, *arguments, key=key, workers=[address], allow_other_workers=False,
             pure=False, resources=resources,
         )  # fmt: skip
         self._tasks[key] = task
@@ -213,8 +210,14 @@ class Dispatcher:
             yield from self._lose(address)
         for address in current - self._facts.keys():
             self._facts[address] = None
-            question = encode(NodeQuestion(content=self._content))
-            self._submit("facts", address, f"{self._topic}-{address}", question)
+            key = f"{self._topic}-{address}"
+            # A worker that cannot unpickle a task loses its connection. A function of Python's own
+            # finds out whether this one can.
+            harness = self._client.submit(
+                pkgutil.resolve_name, f"{describe_node.__module__}:NAME", key=f"{key}-harness",
+                workers=[address], allow_other_workers=False, pure=False,
+            )  # fmt: skip
+            self._submit("facts", address, key, self._question, harness)
 
     def _lose(self, address: str) -> Iterator[Result]:
         """Place the jobs of a node that has ended elsewhere."""
@@ -300,7 +303,8 @@ class Dispatcher:
         """Return why a task did not end as it should."""
         if task.status == "cancelled" or isinstance(error, TimeoutError):
             return "does not answer"
-        return f"{type(error).__name__}: {error}"
+        prefix = "" if isinstance(error, ConformanceError) else f"{type(error).__name__}: "
+        return f"{prefix}{error}"
 
     def _take_end(self, address: str, key: str, task: Future[bytes]) -> Iterator[Result]:
         """Take the end of a task whose batch has not ended by an update."""
@@ -316,8 +320,7 @@ class Dispatcher:
                 yield from self._stop_using(address, self._explain(task, error))
                 return
             update = None
-        if update is not None:
-            yield from self._take_update(update)
+        yield from () if update is None else self._take_update(update)
         if key in self._batches:  # the update with its end is lost
             self._placement.end(*self._batches.pop(key))
 
@@ -371,7 +374,8 @@ class Dispatcher:
 
     def _give_up_refused(self) -> Iterator[Result]:
         """Yield the jobs of cells that every node refuses."""
-        if self._placement.running or None in self._open_questions():
+        unknown = {address for address, facts in self._facts.items() if facts is None}
+        if self._placement.running or unknown - self._problems.keys():
             return
         for job in self._placement.take_refused():
             ends = self._refusals.get(job.planned.cell.id, {})
@@ -388,9 +392,6 @@ class Dispatcher:
                 f"no worker of the cluster can be used, after {WAIT:.0f} s: "
                 f"{problems or 'it has none'}"
             )
-
-    def _open_questions(self) -> list[NodeFacts | None]:
-        return [facts for address, facts in self._facts.items() if address not in self._problems]
 
     def _check_connection(self, task: Future[bytes] | None = None) -> None:
         lost = task is not None and task.status == "cancelled"

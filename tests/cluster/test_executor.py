@@ -262,6 +262,47 @@ def test_a_worker_with_another_harness_is_refused(
 
 
 @pytest.mark.cell
+@pytest.mark.parametrize("joins_later", [False, True])
+def test_a_worker_without_the_harness_is_refused(
+    cluster: Cluster,
+    bench: Bench,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    joins_later: bool,
+) -> None:
+    """By name, whenever it joins; it stays a worker of the cluster, and its jobs run elsewhere."""
+    (tmp_path / "empty" / "conformance").mkdir(parents=True)
+    (tmp_path / "empty" / "conformance" / "__init__.py").touch()
+    if not joins_later:
+        cluster.start_worker(PYTHONPATH=str(tmp_path / "empty"))
+        time.sleep(5)
+    records = []
+    blobs = BlobStore(cluster.folder / "blobs")
+    for one in execute_jobs(cluster.make_executor(), quick_jobs(bench, 24, 0.5), blobs):
+        records.append(one.record)
+        if len(records) == 1 and joins_later:
+            cluster.start_worker(PYTHONPATH=str(tmp_path / "empty"))
+    assert count_outcomes(records) == {Outcome.OK: 24}
+    (refusal,) = {record.message for record in caplog.records}
+    assert refusal.endswith("not used: ModuleNotFoundError: No module named 'conformance.cluster'")
+    assert len(cluster.find_workers()) == 3
+
+
+@pytest.mark.cell
+def test_a_worker_without_a_cache_folder_is_refused(
+    cluster: Cluster, bench: Bench, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Such as that of a full disk; its jobs run elsewhere."""
+    (tmp_path / "file").touch()
+    cluster.start_worker(**{VARIABLE: str(tmp_path / "file" / "cache")})
+    time.sleep(5)
+    assert count_outcomes(run(cluster, quick_jobs(bench, 4))) == {Outcome.OK: 4}
+    (refusal,) = {record.message for record in caplog.records}
+    assert "not used: cache" in refusal
+    assert "set CONFORMANCE_CACHE to a writable folder" in refusal
+
+
+@pytest.mark.cell
 def test_an_interrupted_run_leaves_nothing_running(cluster: Cluster, bench: Bench) -> None:
     """The running job ends, and the batch with it; the next run finds the workers free."""
     blobs = BlobStore(cluster.folder / "blobs")
