@@ -16,7 +16,7 @@ from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock, get_host
 from conformance.compression import DecompressionError, compress, decompress
 from conformance.corpus.discovery import list_helpers
-from conformance.corpus.project import PACKAGE, hash_code
+from conformance.corpus.project import hash_code, list_modules
 from conformance.engine.job import Job, PlannedCell
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
@@ -242,7 +242,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def describe_harness() -> str:
     """Return the version of the harness and the hash of its code."""
-    return f"{__version__} ({hash_code(sorted(PACKAGE.rglob('*.py')))})"
+    return f"{__version__} ({hash_code(list_modules())})"
 
 
 def find_node_problem(facts: NodeFacts) -> str:

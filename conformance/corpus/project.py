@@ -27,6 +27,18 @@ FOR_CASES: Final = {
 """Modules of the kit with functions for cases alone: cases depend on them as on their helpers."""
 
 
+def list_modules(package: Path = PACKAGE) -> list[Path]:
+    """Return the modules of a package, sorted, without the case files in its data.
+
+    Cases are data of an installed package and separate files in a checkout. The code is the same.
+
+    Args:
+        package: Folder of the package.
+    """
+    data = package / "data"
+    return sorted(file for file in package.rglob("*.py") if data not in file.parents)
+
+
 def hash_code(files: Iterable[Path]) -> str:
     """Return a hash of modules, 12 digits, to invalidate results of other code.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cache_folder import CacheFolder
-from conformance.corpus.project import PACKAGE
+from conformance.corpus.project import list_modules
 from conformance.engine.blobs import BLOBS, BlobStore, CorruptBlobError, is_blob_name
 from conformance.engine.input_files import READ_FILES, are_unchanged, decode_inputs
 from conformance.engine.job import make_job_key, relocate_error
@@ -274,9 +274,7 @@ def hash_judging_code() -> str:
             digest.update(f"{name} {version(name)}\n".encode())
         except PackageNotFoundError:
             continue
-    # Cases in an installed package are no code that judges.
-    files = (file for file in PACKAGE.rglob("*.py") if "data" not in file.parts)
-    for folder in sorted({file.parent for file in files}):
+    for folder in sorted({file.parent for file in list_modules()}):
         digest.update(_hash_folder(folder))
     return digest.hexdigest()[:12]
 

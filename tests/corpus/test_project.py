@@ -12,6 +12,7 @@ from conformance.corpus.project import (
     find_project,
     find_settings,
     find_settings_file,
+    list_modules,
     relative_to_project,
 )
 from conformance.errors import UsageError
@@ -122,3 +123,12 @@ def test_the_settings_file_is_found(tmp_path: Path) -> None:
     assert find_settings_file(inner) is None
     (tmp_path / "pyproject.toml").write_text("[tool.conformance]\n")
     assert find_settings_file(inner) == tmp_path / "pyproject.toml"
+
+
+def test_cases_in_an_installed_package_are_no_modules(tmp_path: Path) -> None:
+    """A wheel has the modules of its checkout, also in a folder called `data`."""
+    package = tmp_path / "data" / "conformance"
+    for name in ("b.py", "a.py", "data/cases/family/topic.py"):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).touch()
+    assert list_modules(package) == [package / "a.py", package / "b.py"]
