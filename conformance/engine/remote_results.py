@@ -180,7 +180,7 @@ class RemoteResults:
         """
         parts = [f"{len(self.jobs):,} of {plural(jobs, 'job')} from {self.remote.url}"]
         if self.write:
-            parts.append(f"{self._added:,} records added")
+            parts.append(f"{self._added:,} entries added")
         if count := len(self.remote.damaged):
             noun = "entry" if count == 1 else "entries"
             parts.append(f"{count:,} damaged {noun} ignored; conformance cache verify lists them")

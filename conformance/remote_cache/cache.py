@@ -7,8 +7,6 @@ entry that cannot be read is missing, and one that cannot be written is not writ
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import os
 import threading
 from functools import cache
@@ -36,8 +34,7 @@ if TYPE_CHECKING:
 
 
 MOST_PENDING: Final = 512
-"""Uploads that wait at the same time. Many more would delay the answers to those that are running,
-as the event loop starts each of them first."""
+"""Uploads that wait at the same time, which bounds the memory that they take."""
 
 
 class RemoteCache:
@@ -68,6 +65,11 @@ class RemoteCache:
     def failure(self) -> str:
         """Why the cache is not asked any more, empty if it works."""
         return self._store.breaker.reason
+
+    @property
+    def last_failure(self) -> str:
+        """Why the last failed request failed, empty if none has failed."""
+        return self._store.breaker.reason or self._store.breaker.last_failure
 
     def get_action(self, key: str) -> bytes | None:
         """Return an action, None if it is missing, damaged or cannot be read."""
@@ -136,6 +138,8 @@ class RemoteCache:
     ) -> None:
         """Store an action and the contents that it names, in the background; `flush` waits.
 
+        The end of the process waits, too, e.g. that of a search.
+
         Args:
             key: See `put_action`.
             data: Content of the action.
@@ -148,11 +152,8 @@ class RemoteCache:
                 entry = encode_entry(Namespace.ACTIONS, key, data)
             except OversizedEntryError:
                 return
-            if not self._uploads:
-                # For a command that ends without `flush`, such as a search.
-                atexit.register(self.flush)
             self._pending.acquire()
-            upload = self._store.submit(self._upload(key, entry, digests, read))
+            upload = self._store.submit(self._upload, key, entry, digests, read)
             upload.add_done_callback(lambda _: self._pending.release())
             self._uploads.append(upload)
 
@@ -161,7 +162,6 @@ class RemoteCache:
 
         A cache that has died meanwhile ends the wait, as the circuit breaker opens.
         """
-        atexit.unregister(self.flush)
         uploads, self._uploads = self._uploads, []
         return sum(upload.result() for upload in uploads)
 
@@ -171,13 +171,13 @@ class RemoteCache:
         Args:
             folder: The keys up to their last `/`.
         """
-        found = self._store.wait(self._store.list(f"v{SCHEMA}/{Namespace.ACTIONS}/{folder}"))
+        found = self._store.list(f"v{SCHEMA}/{Namespace.ACTIONS}/{folder}")
         parsed = (parse_path(one.path) for one in found or () if one.path not in self.damaged)
         return {place[1] for place in parsed if place is not None}
 
     def list_objects(self) -> list[StoredObject]:
         """Return all objects of this schema version."""
-        return self._store.wait(self._store.list(f"v{SCHEMA}")) or []
+        return self._store.list(f"v{SCHEMA}") or []
 
     def delete(self, paths: Sequence[str]) -> bool:
         """Delete objects, whether entries are added or not; return whether they are gone.
@@ -187,14 +187,14 @@ class RemoteCache:
         """
         # As many as S3 deletes in one request.
         parts = [paths[start : start + 1000] for start in range(0, len(paths), 1000)]
-        return all(self._store.wait(self._store.delete(part)) for part in parts)
+        return all(self._store.delete(part) for part in parts)
 
     def remove_action(self, key: str) -> None:
         """Remove an action that turned out to be wrong, e.g. the record of a flaky job."""
         if self.write:
             self.delete([make_path(Namespace.ACTIONS, key)])
 
-    async def _upload(
+    def _upload(
         self, key: str, entry: bytes, digests: Iterable[str], read: Callable[[str], bytes]
     ) -> bool:
         # The contents first: an action must not name a content that the cache lacks.
@@ -206,9 +206,9 @@ class RemoteCache:
                 content = encode_entry(Namespace.CONTENT, digest, read(digest))
             except Exception:  # noqa: BLE001 - damaged or too large: its action is not stored
                 return False
-            if not await self._put(path, content):
+            if not self._put(path, content):
                 return False
-        return await self._put(make_path(Namespace.ACTIONS, key), entry)
+        return self._put(make_path(Namespace.ACTIONS, key), entry)
 
     def _get_all(self, namespace: Namespace, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         paths = {make_path(namespace, key): key for key in dict.fromkeys(keys)}
@@ -228,24 +228,21 @@ class RemoteCache:
         if not self.write:
             return set()
 
-        async def put(key: str, data: bytes) -> bool:
+        def put(key: str, data: bytes) -> bool:
             try:
                 entry = encode_entry(namespace, key, data)
             except OversizedEntryError:
                 return False
-            return await self._put(make_path(namespace, key), entry)
+            return self._put(make_path(namespace, key), entry)
 
-        async def put_all() -> list[bool]:
-            return await asyncio.gather(*(put(key, data) for key, data in contents.items()))
+        stored = {key: self._store.submit(put, key, data) for key, data in contents.items()}
+        return {key for key, is_stored in stored.items() if is_stored.result()}
 
-        stored = self._store.wait(put_all())
-        return {key for key, is_stored in zip(contents, stored, strict=True) if is_stored}
-
-    async def _put(self, path: str, entry: bytes) -> bool:
+    def _put(self, path: str, entry: bytes) -> bool:
         """Store an entry once; a damaged one is replaced."""
         if path in self._stored:
             return True
-        is_stored = await self._store.put(path, entry, overwrite=path in self.damaged)
+        is_stored = self._store.put(path, entry, overwrite=path in self.damaged)
         if is_stored:
             self._stored.add(path)
         return is_stored
@@ -267,5 +264,5 @@ def open_remote_cache(url: str, write: bool = False) -> RemoteCache:
         UsageError: If the URL is malformed, obstore is missing, or the environment lacks settings
             of the provider.
     """
-    # By process: the threads of the event loop do not survive a fork.
+    # By process: threads do not survive a fork.
     return _open_in_process(os.getpid(), parse_cache_url(url, "cache"), write)

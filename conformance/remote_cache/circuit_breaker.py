@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Final
 
 _LOG: Final = logging.getLogger("conformance.cache")
@@ -31,11 +32,14 @@ class CircuitBreaker:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._lock = threading.Lock()
         self.reason = ""
         """Why it is open, empty while it is closed."""
         self._wasted = 0.0
         self._failures = 0
-        self._last_success = self._last_failure = 0.0
+        self._last_success = self._last_time = 0.0
+        self.last_failure = ""
+        """Why the last failed request failed, empty if none has failed."""
 
     @property
     def is_open(self) -> bool:
@@ -48,8 +52,9 @@ class CircuitBreaker:
         Args:
             now: Time of the answer, in seconds of a monotonic clock.
         """
-        self._failures = 0
-        self._last_success = now
+        with self._lock:
+            self._failures = 0
+            self._last_success = now
 
     def report_failure(self, reason: str, start: float, now: float) -> None:
         """Count a request that failed.
@@ -59,15 +64,18 @@ class CircuitBreaker:
             start: Time at which the request began.
             now: Time at which it failed.
         """
-        self._failures += 1
-        if self._last_success > start:
-            # Others were answered meanwhile: the caller has not waited for this one alone.
-            self._wasted += (now - start) / CONCURRENCY
-        else:
-            # Requests that failed at the same time have cost the caller this time once.
-            self._wasted += now - max(start, self._last_failure)
-        self._last_failure = now
-        if self._wasted >= WASTE or self._failures >= MOST_FAILURES:
+        with self._lock:
+            self._failures += 1
+            self.last_failure = reason
+            if self._last_success > start:
+                # Others were answered meanwhile: the caller has not waited for this one alone.
+                self._wasted += (now - start) / CONCURRENCY
+            else:
+                # Requests that failed at the same time have cost the caller this time once.
+                self._wasted += max(0.0, now - max(start, self._last_time))
+            self._last_time = max(now, self._last_time)
+            is_dead = self._wasted >= WASTE or self._failures >= MOST_FAILURES
+        if is_dead:
             self.open(reason)
 
     def open(self, reason: str) -> None:
@@ -76,6 +84,8 @@ class CircuitBreaker:
         Args:
             reason: The error, in a few words.
         """
-        if not self.reason:
-            self.reason = reason
+        with self._lock:
+            is_new = not self.reason
+            self.reason = self.reason or reason
+        if is_new:
             _LOG.warning("note: shared cache %s: not used any more: %s", self._name, reason)

@@ -196,5 +196,6 @@ class SharedEntries:
             raise InfrastructureError(f"{self.name}: entries cannot be deleted; check permissions")
 
     def _check(self) -> None:
-        if self._remote.failure:
-            raise InfrastructureError(f"{self.name}: cannot be read: {self._remote.failure}")
+        # Of any request, also of a cache that works again: what was not read is not unneeded.
+        if self._remote.last_failure:
+            raise InfrastructureError(f"{self.name}: cannot be read: {self._remote.last_failure}")

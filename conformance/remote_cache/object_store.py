@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import logging
 import os
 import re
-import threading
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from conformance.errors import UsageError
@@ -24,19 +27,21 @@ except ImportError:
     raise UsageError("a shared cache needs obstore; pip install 'jax-conformance[cache]'") from None
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
     from datetime import datetime
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _LOG: Final = logging.getLogger("conformance.cache")
-SLOWEST: Final = 2**20
-"""Bytes per second below which an upload counts as hanging."""
-_CHUNK: Final = 2**20
-_CLIENT: Final = {"connect_timeout": timedelta(seconds=2), "timeout": timedelta(minutes=2)}
+WRITE_PATIENCE: Final = 5.0
+"""Seconds for an upload, during which the server sends nothing."""
+CONNECT_PATIENCE: Final = 2.0
+LONGEST_REQUEST: Final = 60.0
+"""Seconds for a large object that comes slowly."""
 _ALLOW_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
 """Variables of object_store for servers without TLS, e.g. on the same machine."""
-# Of server errors and lost connections. The deadline of a request is `PATIENCE`, retries included.
+# Of server errors and lost connections. No retry begins after `PATIENCE`.
 _RETRIES: Final = {
     "max_retries": 3,
     "retry_timeout": timedelta(seconds=PATIENCE),
@@ -95,10 +100,14 @@ class ObjectStore:
         self.breaker = _get_breaker(os.getpid(), url)
         self.write_failure = ""
         """Why the server refuses writes, empty if it does not."""
-        self._slots = asyncio.Semaphore(CONCURRENCY)
+        # Threads, not the coroutines of obstore: its own threads complete these, and would touch
+        # Python objects when the interpreter ends, which aborts the process.
+        self._pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="shared-cache")
         self._store: Any = None
+        self._writer: Any = None
         try:
             self._store = _open(url, write=write)
+            self._writer = _open(url, write=write, patience=WRITE_PATIENCE)
         except OSError as error:
             self.breaker.open(_describe(error))
         except (obstore.exceptions.BaseError, ValueError) as error:
@@ -107,29 +116,23 @@ class ObjectStore:
     def get_all(
         self, paths: Sequence[str], largest: int
     ) -> Iterator[tuple[str, bytes | Oversized]]:
-        """Yield the objects that exist, in any order.
+        """Yield the objects that exist, in the order of their paths.
 
         Args:
             paths: Paths of the objects.
             largest: Bytes that an object may have.
         """
-        size = CONCURRENCY * 8
-        parts = [paths[start : start + size] for start in range(0, len(paths), size)]
-        # The next part is on its way while the caller works on this one.
-        futures = [self._submit(self._get_part(part, largest)) for part in parts[:1]]
-        for number in range(len(parts)):
-            if number + 1 < len(parts):
-                futures.append(self._submit(self._get_part(parts[number + 1], largest)))
-            yield from futures[number].result()
-            futures[number].cancel()  # drops the reference to its objects
+        waiting: deque[Future[bytes | Oversized | None]] = deque()
+        ahead = iter(paths)
+        # Objects are fetched ahead of the caller, but no more than fit in memory.
+        for path in paths:
+            for coming in islice(ahead, CONCURRENCY * 4 - len(waiting)):
+                waiting.append(self.submit(self.get, coming, largest))
+            found = waiting.popleft().result()
+            if found is not None:
+                yield path, found
 
-    async def _get_part(
-        self, paths: Sequence[str], largest: int
-    ) -> list[tuple[str, bytes | Oversized]]:
-        found = await asyncio.gather(*(self.get(path, largest) for path in paths))
-        return [(p, data) for p, data in zip(paths, found, strict=True) if data is not None]
-
-    async def get(self, path: str, largest: int) -> bytes | Oversized | None:
+    def get(self, path: str, largest: int) -> bytes | Oversized | None:
         """Return an object, None if it does not exist or cannot be read.
 
         Args:
@@ -137,31 +140,20 @@ class ObjectStore:
             largest: Bytes that it may have.
         """
 
-        async def read(deadline: asyncio.Timeout) -> bytes | Oversized | None:
+        def read() -> bytes | Oversized | None:
             try:
-                answer = await obstore.get_async(self._store, path)
+                answer = obstore.get(self._store, path)
             except FileNotFoundError as error:
                 # A wrong bucket would look like an empty cache.
                 if "NoSuchBucket" in str(error):
                     self.breaker.open("no such bucket")
                 return None
             size = answer.meta["size"]
-            if size > largest:
-                return Oversized(size)
-            if size <= _CHUNK:
-                return bytes(await answer.bytes_async())
-            content = bytearray()
-            async for chunk in answer.stream(min_chunk_size=_CHUNK):
-                content += chunk
-                # A large object may take long, a pause may not.
-                deadline.reschedule(asyncio.get_running_loop().time() + PATIENCE)
-                if len(content) > largest:
-                    return Oversized(len(content))
-            return bytes(content)
+            return Oversized(size) if size > largest else bytes(answer.bytes())
 
-        return await self._guard(read, PATIENCE)
+        return self._guard(read)
 
-    async def put(self, path: str, data: bytes, *, overwrite: bool = False) -> bool:
+    def put(self, path: str, data: bytes, *, overwrite: bool = False) -> bool:
         """Store an object; return whether it exists.
 
         Args:
@@ -170,97 +162,71 @@ class ObjectStore:
             overwrite: Whether to replace an existing object.
         """
 
-        async def write(_: asyncio.Timeout) -> bool:
+        def write() -> bool:
             mode: Any = "overwrite" if overwrite else "create"
             try:
                 # In one request: parts of an upload that was cut short would stay in the bucket.
-                await obstore.put_async(self._store, path, data, mode=mode, use_multipart=False)
+                obstore.put(self._writer, path, data, mode=mode, use_multipart=False)
             except obstore.exceptions.AlreadyExistsError:
                 pass  # another writer was faster, with the same content
             except _REFUSALS as error:
                 # Of writing alone: the credentials may allow to read.
-                self.refuse_writes(_describe(error))
+                self._refuse_writes(_describe(error))
                 return False
             except FileNotFoundError as error:
                 raise OSError(_describe(error)) from None  # no such bucket
             return True
 
-        if self.write_failure:
-            return False
-        return bool(await self._guard(write, PATIENCE + len(data) / SLOWEST))
+        return not self.write_failure and bool(self._guard(write))
 
-    def refuse_writes(self, reason: str) -> None:
-        """Write nothing any more."""
+    def _refuse_writes(self, reason: str) -> None:
         if not self.write_failure:
             self.write_failure = reason
             _LOG.warning("note: shared cache %s: cannot be written: %s", self.url, reason)
 
-    async def delete(self, paths: Sequence[str]) -> bool:
+    def delete(self, paths: Sequence[str]) -> bool:
         """Delete objects; return whether they are gone."""
 
-        async def remove(_: asyncio.Timeout) -> bool:
-            await obstore.delete_async(self._store, list(paths))
+        def remove() -> bool:
+            with contextlib.suppress(FileNotFoundError):
+                obstore.delete(self._writer, list(paths))
             return True
 
-        return bool(await self._guard(remove, PATIENCE + len(paths) / 100))
+        return bool(self._guard(remove))
 
-    async def list(self, prefix: str) -> list[StoredObject] | None:
+    def list(self, prefix: str) -> list[StoredObject] | None:
         """Return the objects below a prefix, None if they cannot be listed.
 
         Args:
             prefix: Folder, without a final slash.
         """
 
-        async def read(deadline: asyncio.Timeout) -> list[StoredObject]:
-            found: list[StoredObject] = []
-            async for page in obstore.list(self._store, prefix):
-                found += (StoredObject(o["path"], o["size"], o["last_modified"]) for o in page)
-                deadline.reschedule(asyncio.get_running_loop().time() + 2 * PATIENCE)
-            return found
+        def read() -> list[StoredObject]:
+            pages = obstore.list(self._store, prefix)
+            return [
+                StoredObject(one["path"], one["size"], one["last_modified"])
+                for page in pages
+                for one in page
+            ]
 
-        return await self._guard(read, 2 * PATIENCE)
+        return self._guard(read)
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a coroutine of this store, from any thread."""
-        return self._submit(work).result()
+    def submit(self, work: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> Future[T]:
+        """Call a function in a thread of this store."""
+        return self._pool.submit(work, *arguments, **more)
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine of this store, from any thread."""
-        return self._submit(work)
-
-    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, _start_loop(os.getpid()))
-
-    async def _guard(
-        self, request: Callable[[asyncio.Timeout], Awaitable[T]], seconds: float
-    ) -> T | None:
+    def _guard(self, request: Callable[[], T]) -> T | None:
         """Return the answer to a request, None if it failed or the breaker is open."""
-        async with self._slots:
-            if self.breaker.is_open:
-                return None
-            clock = asyncio.get_running_loop().time
-            start = clock()
-            try:
-                async with asyncio.timeout(seconds) as deadline:
-                    answer = await request(deadline)
-            except _FAILURES as error:
-                self.breaker.report_failure(_describe(error), start, clock())
-                return None
-            self.breaker.report_success(clock())
-            return answer
-
-
-@cache
-def _start_loop(pid: int) -> asyncio.AbstractEventLoop:
-    """Return the event loop of this process, in a thread of its own.
-
-    Args:
-        pid: Id of the process: a forked one has no threads, and needs another loop.
-    """
-    loop = asyncio.new_event_loop()
-    # A daemon: a request that hangs must not keep the process from ending.
-    threading.Thread(target=loop.run_forever, name=f"shared-cache-{pid}", daemon=True).start()
-    return loop
+        if self.breaker.is_open:
+            return None
+        start = time.monotonic()
+        try:
+            answer = request()
+        except _FAILURES as error:
+            self.breaker.report_failure(_describe(error), start, time.monotonic())
+            return None
+        self.breaker.report_success(time.monotonic())
+        return answer
 
 
 @cache
@@ -274,8 +240,13 @@ def _open_memory(_url: str) -> Any:
     return obstore.store.MemoryStore()
 
 
-def _open(url: str, *, write: bool) -> Any:
+def _open(url: str, *, write: bool, patience: float = PATIENCE) -> Any:
     """Open a store.
+
+    Args:
+        url: Its URL.
+        write: Whether a missing local folder is created.
+        patience: Seconds without a byte of an answer after which a request fails.
 
     Raises:
         OSError: If a local folder does not exist.
@@ -291,15 +262,18 @@ def _open(url: str, *, write: bool) -> Any:
         return obstore.store.LocalStore(folder, mkdir=True)
     # Client options in a call replace those of the environment: this one has to be passed on.
     allow_http = any(os.environ.get(name, "").lower() in {"1", "true"} for name in _ALLOW_HTTP)
-    client = {**_CLIENT, "allow_http": allow_http}
+    client = {
+        "connect_timeout": timedelta(seconds=CONNECT_PATIENCE),
+        "read_timeout": timedelta(seconds=patience),
+        "timeout": timedelta(seconds=LONGEST_REQUEST),
+        "allow_http": allow_http,
+    }
     settings: dict[str, Any] = {"client_options": client, "retry_config": _RETRIES}
     return obstore.store.from_url(url, **settings)
 
 
 def _describe(error: BaseException) -> str:
     """Return the first line of an error in lower case, without the addresses of a request."""
-    if isinstance(error, TimeoutError) and not str(error):
-        return f"no answer within {PATIENCE:g} s"
     text = next(iter(str(error).splitlines()), "") or type(error).__name__
     status = re.search(r"status code: (\d{3}[^:<]*)", text)
     if status:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
+from conformance.remote_cache.cache import RemoteCache
 from tests.projects import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run_python(code: str) -> str:
@@ -34,3 +39,17 @@ def test_a_missing_library_is_one_clear_error() -> None:
     )
     expected = "a shared cache needs obstore; pip install 'jax-conformance[cache]'\n"
     assert run_python(code) == expected
+
+
+def test_a_process_that_used_the_cache_ends_well(tmp_path: Path) -> None:
+    """Threads of the library that outlive the interpreter would abort it, now and then."""
+    code = (
+        "from conformance.remote_cache.cache import RemoteCache\n"
+        f"cache = RemoteCache('file://{tmp_path}/shared', write=True)\n"
+        "cache.upload('jobs/a/b', b'record', [], lambda name: b'')\n"
+        "assert dict(cache.get_actions(f'jobs/{n}' for n in range(60))) == {}\n"
+    )
+    for _ in range(4):
+        run_python(code)
+    # What was uploaded in the background is there, although nothing waited for it.
+    assert RemoteCache(f"file://{tmp_path}/shared").get_action("jobs/a/b") == b"record"
