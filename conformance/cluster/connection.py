@@ -46,6 +46,17 @@ def connect(scheduler: str, slots: int) -> Client:
     return client
 
 
+def use_connection(client: Client, scheduler: str, slots: int) -> None:
+    """Use an open connection instead of a new one.
+
+    Args:
+        client: The connection.
+        scheduler: The scheduler that `connect` is asked for.
+        slots: The slots that it is asked for.
+    """
+    _clients[scheduler, slots] = client
+
+
 def _connect(scheduler: str) -> Client:
     if scheduler.startswith(PRIVATE):
         _check_certificate(scheduler)

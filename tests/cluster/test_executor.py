@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
 import textwrap
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import psutil
 import pytest
 
-from conformance.cache_folder import VARIABLE
 from conformance.cluster.connection import close_connections
 from conformance.cluster.executor import ClusterOptions, DaskExecutor
 from conformance.engine.blobs import BlobStore
@@ -25,6 +19,8 @@ from conformance.engine.record_judge import execute_jobs, make_record
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from tests.bench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
+
+from .processes import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -48,91 +44,6 @@ def double(x):
     return x * 2
 return Program(double, (np.ones(3, "float32"),))
 """
-
-
-def get_free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@dataclass
-class Cluster:
-    """A scheduler and workers with nannies, each a process of its own.
-
-    Attributes:
-        folder: Folder of the workers' files.
-        cache: Cache folder of the workers, and of the runs.
-    """
-
-    folder: Path
-    cache: Path
-    port: int = field(default_factory=get_free_port)
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def address(self) -> str:
-        """Address of the scheduler."""
-        return f"tcp://127.0.0.1:{self.port}"
-
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
-        """Start a process of the cluster."""
-        environment = {**os.environ, VARIABLE: str(self.cache), "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen(
-            [sys.executable, "-m", *arguments], env={**environment, **variables},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
-        )  # fmt: skip
-        self.processes.append(process)
-        return process
-
-    def start_scheduler(self) -> subprocess.Popen[bytes]:
-        """Start the scheduler, and wait until it listens."""
-        process = self.start(
-            "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port),
-            "--no-dashboard",
-        )  # fmt: skip
-        for _ in range(300):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return process
-            time.sleep(0.1)
-        raise AssertionError("the scheduler does not listen")
-
-    def start_worker(self, **variables: str) -> subprocess.Popen[bytes]:
-        """Start a worker with its nanny; the process is the nanny."""
-        return self.start(
-            "distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-dashboard",
-            "--local-directory", str(self.folder), **variables,
-        )  # fmt: skip
-
-    def make_executor(self) -> DaskExecutor:
-        """Return an executor on this cluster."""
-        place = planned_cell(OLD)
-        options = ClusterOptions(scheduler=self.address, slots=1, cache=self.cache)
-        locks = {place.cell.id: lock_of(place.cell)}
-        return DaskExecutor(options, locks, lambda _: 0.5)
-
-    def find_workers(self) -> list[psutil.Process]:
-        """Return the worker processes, children of the nannies."""
-        nannies = [process.pid for process in self.processes if process.poll() is None]
-        return [
-            child
-            for pid in nannies
-            for child in psutil.Process(pid).children()
-            if any("spawn_main" in word for word in child.cmdline())
-        ]
-
-    def close(self) -> None:
-        """End all processes."""
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 @pytest.fixture
@@ -172,10 +83,18 @@ def quick_jobs(bench: Bench, count: int, seconds: float = 0.0) -> list[Job]:
     return make_jobs(bench, *(f"time.sleep({seconds})\nreturn {n}" for n in range(count)))
 
 
+def make_executor(cluster: Cluster) -> DaskExecutor:
+    """Return an executor on a cluster."""
+    place = planned_cell(OLD)
+    options = ClusterOptions(scheduler=cluster.address, slots=1, cache=cluster.cache)
+    locks = {place.cell.id: lock_of(place.cell)}
+    return DaskExecutor(options, locks, lambda _: 0.5)
+
+
 def run(cluster: Cluster, jobs: list[Job]) -> list[Record]:
     """Return the records of jobs, in the order they ended."""
     blobs = BlobStore(cluster.folder / "blobs")
-    return [one.record for one in execute_jobs(cluster.make_executor(), jobs, blobs)]
+    return [one.record for one in execute_jobs(make_executor(cluster), jobs, blobs)]
 
 
 def count_outcomes(records: list[Record]) -> Counter[Outcome]:
@@ -204,7 +123,7 @@ def test_a_killed_worker_loses_no_job(cluster: Cluster, bench: Bench) -> None:
     records = []
     blobs = BlobStore(cluster.folder / "blobs")
     jobs = quick_jobs(bench, 12, 0.3)
-    for one in execute_jobs(cluster.make_executor(), jobs, blobs):
+    for one in execute_jobs(make_executor(cluster), jobs, blobs):
         records.append(one.record)
         if len(records) == 2:
             for worker in cluster.find_workers():
@@ -217,7 +136,7 @@ def test_a_killed_nanny_loses_no_job(cluster: Cluster, bench: Bench) -> None:
     """Its worker ends with it, or goes on."""
     records = []
     blobs = BlobStore(cluster.folder / "blobs")
-    for one in execute_jobs(cluster.make_executor(), quick_jobs(bench, 12, 0.3), blobs):
+    for one in execute_jobs(make_executor(cluster), quick_jobs(bench, 12, 0.3), blobs):
         records.append(one.record)
         if len(records) == 2:
             cluster.processes[1].kill()
@@ -238,7 +157,7 @@ def test_only_the_job_that_ends_workers_is_blamed(cluster: Cluster, bench: Bench
 def test_a_killed_scheduler_ends_the_run(cluster: Cluster, bench: Bench) -> None:
     """With one clear error; what has a record keeps it."""
     blobs = BlobStore(cluster.folder / "blobs")
-    found = execute_jobs(cluster.make_executor(), quick_jobs(bench, 12, 0.5), blobs)
+    found = execute_jobs(make_executor(cluster), quick_jobs(bench, 12, 0.5), blobs)
     next(found)
     cluster.processes[0].kill()
     with pytest.raises(InfrastructureError, match="the connection to it is lost"):
@@ -306,7 +225,7 @@ def test_a_worker_without_a_cache_folder_is_refused(
 def test_an_interrupted_run_leaves_nothing_running(cluster: Cluster, bench: Bench) -> None:
     """The running job ends, and the batch with it; the next run finds the workers free."""
     blobs = BlobStore(cluster.folder / "blobs")
-    found = execute_jobs(cluster.make_executor(), quick_jobs(bench, 40, 0.5), blobs)
+    found = execute_jobs(make_executor(cluster), quick_jobs(bench, 40, 0.5), blobs)
     next(found)
     cast("Generator[object]", found).close()
     start = time.monotonic()

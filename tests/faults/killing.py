@@ -22,6 +22,8 @@ from conformance.cache_folder import CacheFolder
 from conformance.engine.blobs import BlobStore
 from conformance.engine.run_directory import RESULTS, RUN
 from conformance.files import TEMPORARY
+from conformance.model.outcome import ExitCode
+from tests.cluster.processes import Cluster
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ def takes_a_while(env, n):
 """
 """Cases that run a second time before they are reported, and some slow enough to be killed."""
 VICTIMS: Final = ("orchestrator", "job", "fork server")
+CLUSTER_VICTIMS: Final = ("client", "worker", "nanny", "scheduler")
+"""The same for a run on a cluster; its client is the orchestrator."""
 MEASURED: Final = ("seconds", "max_rss_bytes", "attempts", "cached", "notes")
 """Fields of a record that differ between two runs of the same job."""
 PATIENCE: Final = 120.0
@@ -69,7 +73,7 @@ class TrialResult:
     """The result of one trial.
 
     Attributes:
-        victim: Kind of process to kill, one of `VICTIMS`.
+        victim: Kind of process to kill, one of `VICTIMS` or `CLUSTER_VICTIMS`.
         moment: Seconds after the start of the run.
         killed: Whether such a process was found and killed.
         recorded: Number of jobs recorded at that moment.
@@ -94,6 +98,7 @@ class Trials:
         cells: Selectors of the cells.
         cases: Files and folders of cases, in the project.
         envs: Environments for trials that do not provision them; None provisions them first.
+        clustered: Whether trials run on a cluster; the undisturbed run is on this host.
         whole: Records of the undisturbed run, by job.
         kept: Result cache of the undisturbed run, by file.
         seconds: Duration of the undisturbed run.
@@ -103,6 +108,7 @@ class Trials:
     cells: tuple[str, ...] = CELLS
     cases: tuple[str, ...] = CASES
     envs: Path | None = None
+    clustered: bool = False
     whole: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -141,11 +147,13 @@ class Trials:
 
         Args:
             number: Number of the trial.
-            victim: Kind of process to kill, one of `VICTIMS`.
+            victim: Kind of process to kill, one of `VICTIMS` or `CLUSTER_VICTIMS`.
             moment: Moment of the kill, as a fraction of the undisturbed duration.
             making: Whether this trial provisions the environments.
         """
-        trial = _Trial(self, self.folder / f"trial-{number}", making=making)
+        trial = _Trial(
+            self, self.folder / f"trial-{number}", making=making, clustered=self.clustered
+        )
         at = moment * self.seconds
         process = trial.start(*self._run_arguments())
         end = time.monotonic() + at
@@ -156,7 +164,8 @@ class Trials:
         code, errors = trial.finish(process)
         problems = list(trial.find_leftovers(errors))
         resumed = 0
-        while code < 0 and resumed < 3:
+        # A run on a cluster ends with an error if the scheduler goes away.
+        while (code < 0 or code == ExitCode.INFRA) and resumed < 3:
             resumed += 1
             more = ("--resume",) if (trial.run / RUN).exists() else self._run_arguments()
             code, errors = trial.finish(trial.start(*more))
@@ -174,7 +183,9 @@ class Trials:
 class _Trial:
     """One run with a new cache and a new folder for temporary files."""
 
-    def __init__(self, trials: Trials, folder: Path, *, making: bool = False) -> None:
+    def __init__(
+        self, trials: Trials, folder: Path, *, making: bool = False, clustered: bool = False
+    ) -> None:
         self._trials = trials
         self.folder = folder
         self.run = folder / "run"
@@ -184,9 +195,19 @@ class _Trial:
         self._scratch.mkdir()
         if not making and trials.envs is not None:
             (self.cache / "envs").symlink_to(trials.envs)
+        self._clustered = clustered
+        self._cluster: Cluster | None = None
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start `conformance run`."""
+        """Start `conformance run`, and before it a cluster if it runs on one."""
+        if self._clustered:
+            # Its files are not those of the run, which leaves none.
+            (self.folder / "dask").mkdir(exist_ok=True)
+            self._cluster = Cluster(self.folder / "dask", self.cache)
+            self._cluster.start_scheduler()
+            for _ in range(2):
+                self._cluster.start_worker()
+            arguments = (*arguments, "--scheduler", self._cluster.address)
         surroundings = {
             "PYTHONPATH": str(ROOT), "CONFORMANCE_CACHE": str(self.cache), "COLUMNS": "200",
             MARK: str(self._scratch),
@@ -201,6 +222,8 @@ class _Trial:
     def finish(self, process: subprocess.Popen[str]) -> tuple[int, str]:
         """Wait for the end; return the exit status and standard error."""
         _, errors = process.communicate(timeout=PATIENCE)
+        if self._cluster is not None:
+            self._cluster.close()
         return process.returncode, errors
 
     @property
@@ -212,7 +235,7 @@ class _Trial:
     def kill(self, process: subprocess.Popen[str], victim: str, chance: random.Random) -> bool:
         """Kill a process of the run as soon as one exists; return whether one did."""
         while process.poll() is None:
-            found = _find_victims(process.pid, victim)
+            found = self._find_victims(process.pid, victim)
             if found:
                 try:
                     chance.choice(found).kill()
@@ -221,6 +244,15 @@ class _Trial:
                 return True
             time.sleep(0.002)
         return False
+
+    def _find_victims(self, orchestrator: int, victim: str) -> list[psutil.Process]:
+        cluster = self._cluster
+        if cluster is None or victim == "client":
+            return _find_victims(orchestrator, "orchestrator" if cluster else victim)
+        if victim == "worker":
+            return cluster.find_workers()
+        scheduler, *nannies = (psutil.Process(one.pid) for one in cluster.processes)
+        return [scheduler] if victim == "scheduler" else nannies
 
     def find_leftovers(self, errors: str) -> Iterable[str]:
         """Yield a traceback, and the processes that outlive the run."""
