@@ -1,10 +1,10 @@
 """Kills processes of a run at random moments, resumes it, and checks that nothing is lost.
 
-`python benchmarks/attack/kills.py [--times 100] [--first 0] [--folder DIR] [--cluster]`. Each
-trial runs cases of this project in two cells, with SIGKILL for the orchestrator, a job or a fork
-server at a random moment, resumes until the run ends, and compares records, artifacts, cache,
-processes and files with those of an undisturbed run. One trial of ten also provisions the
-environments. With `--cluster` the run is on a Dask cluster of two workers on this host, and its client, a worker, a
+`python benchmarks/attack/kills.py [--times 100] [--first 0] [--folder DIR] [--cluster]`. Each trial
+runs cases of this project in two cells, with SIGKILL for the orchestrator, a job or a fork server
+at a random moment, resumes until the run ends, and compares records, artifacts, cache, processes
+and files with those of an undisturbed run. One trial of ten also provisions the environments. With
+`--cluster` the run is on a Dask cluster of two workers on this host, and its client, a worker, a
 nanny or the scheduler is killed. With `--folder`, the folders of trials with a problem are kept.
 """
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.app.cluster_choice import choose_cluster
 from conformance.cli.options import jobs_option
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Command = Callable[..., Any]
 
+CLUSTER_CHOICE: Final = "conformance.app.cluster_choice"
+"""Imported late: most runs are on this host."""
 
 _executor_option = click.option(
     "--executor", type=click.Choice(["local", "dask"]),
@@ -42,7 +44,10 @@ def executor_options(jobs: str = "Number of parallel jobs.") -> Callable[[Comman
     def add(command: Command) -> Command:
         @wraps(command)
         def call(*, executor: str | None, scheduler: str, insecure: bool, **others: Any) -> Any:
-            cluster = choose_cluster(executor, scheduler, insecure=insecure)
+            cluster = None
+            if executor == "dask" or scheduler:
+                choose = importlib.import_module(CLUSTER_CHOICE).choose_cluster
+                cluster = choose(executor, scheduler, insecure=insecure)
             return command(cluster=cluster, **others)
 
         options = (jobs_option(jobs), _executor_option, _scheduler_option, _insecure_option)
