@@ -23,13 +23,15 @@ from conformance.engine.runner import Run
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
+    from conformance.cluster.dispatcher import ClusterOptions
+    from conformance.cluster.suite_executor import DaskSuiteExecutor
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.local_executor import OpenWorker
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from conformance.engine.run_directory import RunDirectory
     from conformance.errors import ConformanceError
     from conformance.remote_cache.location import CacheLocation
+    from conformance.suites.running.executor import CollectedSuite
 
 CACHE_LOCATION: Final = "conformance.remote_cache.location"
 REMOTE_RESULTS: Final = "conformance.engine.remote_results"
@@ -46,6 +49,7 @@ REMOTE_RESULTS: Final = "conformance.engine.remote_results"
 
 
 CLUSTER_EXECUTOR: Final = "conformance.cluster.executor"
+CLUSTER_SUITE_EXECUTOR: Final = "conformance.cluster.suite_executor"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,18 +204,39 @@ class Session:
             slots: Jobs at the same time.
         """
         if self.cluster is not None:
+            estimate = load_durations(self.context).estimate
             # Imported late: without a cluster nothing of Dask is loaded.
             module = importlib.import_module(CLUSTER_EXECUTOR)
-            shared = self.shared_cache
-            options = module.ClusterOptions(
-                shared_cache=shared.url if shared is not None and shared.write else "",
-                scheduler=self.cluster.scheduler, slots=slots, cache=self.context.cache,
-                spawn=self.spawn, require_platform=self.require_platform,
-            )  # fmt: skip
-            estimate = load_durations(self.context).estimate
-            executor: Executor = module.DaskExecutor(options, locks, estimate)
+            executor: Executor = module.DaskExecutor(
+                self._make_cluster_options(self.cluster, slots), locks, estimate
+            )
             return executor
         return LocalExecutor(self.make_opener(locks), slots=slots, device_lock=self.device_lock)
+
+    def make_cluster_suite_executor(
+        self, suites: Sequence[CollectedSuite], locks: Mapping[str, Lock], *, slots: int
+    ) -> DaskSuiteExecutor:
+        """Return an executor of collected tests on the cluster of the session.
+
+        Args:
+            suites: Suites whose tests are run.
+            locks: Lock of each cell, by cell id; may grow.
+            slots: Sessions at the same time in a cluster on this host.
+        """
+        assert self.cluster is not None  # noqa: S101 - the caller has one
+        options = self._make_cluster_options(self.cluster, slots)
+        module = importlib.import_module(CLUSTER_SUITE_EXECUTOR)
+        executor: DaskSuiteExecutor = module.DaskSuiteExecutor(options, locks, suites)
+        return executor
+
+    def _make_cluster_options(self, cluster: ClusterChoice, slots: int) -> ClusterOptions:
+        options: ClusterOptions = importlib.import_module(CLUSTER_EXECUTOR).ClusterOptions(
+            scheduler=cluster.scheduler, slots=slots, cache=self.context.cache,
+            shared_cache=self.shared_cache.url if self.shared_cache and self.shared_cache.write
+            else "",
+            spawn=self.spawn, require_platform=self.require_platform,
+        )  # fmt: skip
+        return options
 
     def make_judge(self, blobs: BlobStore) -> Judge:
         """Return a judge of records, by the goldens next to the cases.

@@ -33,15 +33,16 @@ from conformance.suites.suite import make_suite
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
     from conformance.app.suite_target import SuiteOptions
+    from conformance.app.suites import AnySuiteExecutor
     from conformance.engine.plan import Plan
     from conformance.engine.preparation import Preparation
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.outcome import ExitCode
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo, RunSuite
-    from conformance.suites.running.executor import SuiteExecutor
     from conformance.suites.suite import Suite
 
 
@@ -60,6 +61,7 @@ class SuiteRunOptions:
         fresh: Whether results of earlier runs are ignored.
         repeat: Attempts of each test; None for one, repeated only if its result is unexpected.
         repeat_seed: Seed of the orders in which repeated tests run.
+        cluster: Cluster that runs the tests, None for this host.
     """
 
     words: tuple[str, ...]
@@ -72,6 +74,7 @@ class SuiteRunOptions:
     fresh: bool
     repeat: int | None
     repeat_seed: int
+    cluster: ClusterChoice | None = None
 
     @property
     def remedy(self) -> str:
@@ -121,7 +124,7 @@ class SuiteRun:
         options, cells = self.options, self.preparation.cells
         inside = SuiteInCells(
             self.suite, self.context, self.preparation.locks,
-            slots=options.jobs, fresh=options.fresh,
+            slots=options.jobs, fresh=options.fresh, cluster=options.cluster,
         )  # fmt: skip
         cases, executor = inside.collect(cells)
         plan = make_plan(cases, cells, self.exclusions)
@@ -147,7 +150,7 @@ class CollectedRun:
 
     origin: SuiteRun
     plan: Plan
-    executor: SuiteExecutor
+    executor: AnySuiteExecutor
     info: RunInfo
 
     @property

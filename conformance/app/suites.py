@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
-    from conformance.cells.accelerators import DeviceLock
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
+    from conformance.cluster.suite_executor import DaskSuiteExecutor
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
     from conformance.suites.catalogue.checkouts import Checkout
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from conformance.suites.running.collection import Collection
     from conformance.suites.running.worker_pool import SuiteWorkerPool
     from conformance.suites.suite import Suite
+
+    AnySuiteExecutor = SuiteExecutor | DaskSuiteExecutor
 
 
 @contextmanager
@@ -179,6 +182,7 @@ class SuiteInCells:
         locks: Lock of each cell, by cell id; may grow.
         slots: Sessions at the same time.
         fresh: Whether earlier collections are ignored.
+        cluster: Cluster that runs the tests, None for this host.
     """
 
     suite: Suite
@@ -186,16 +190,17 @@ class SuiteInCells:
     locks: Mapping[str, Lock]
     slots: int
     fresh: bool = False
+    cluster: ClusterChoice | None = None
 
     @cached_property
     def _cells(self) -> SuiteCells:
         return SuiteCells(self.locks, self.context.cache, self.suite)
 
     @cached_property
-    def _device_lock(self) -> DeviceLock:
-        return Session(context=self.context).device_lock
+    def _session(self) -> Session:
+        return Session(context=self.context, cluster=self.cluster)
 
-    def collect(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
+    def collect(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], AnySuiteExecutor]:
         """Return the tests that are collected in any cell, and their executor.
 
         Args:
@@ -222,7 +227,12 @@ class SuiteInCells:
                 found.append(collected)
         if not found:
             raise errors[0]
-        return tuple(cases), SuiteExecutor(found, slots=self.slots, devices=self._device_lock)
+        session = self._session
+        if self.cluster is not None:
+            return tuple(cases), session.make_cluster_suite_executor(
+                found, self.locks, slots=self.slots
+            )
+        return tuple(cases), SuiteExecutor(found, slots=self.slots, devices=session.device_lock)
 
     def _collect_suite(
         self, cells: Sequence[PlannedCell]
@@ -239,7 +249,8 @@ class SuiteInCells:
             )
             raise error(f"{self.suite.name}: no cell runs tests; {reasons}")
         pools = collect_suite(
-            self.suite, able, cells=self._cells, slots=self.slots, devices=self._device_lock,
+            self.suite, able, cells=self._cells, slots=self.slots,
+            devices=self._session.device_lock,
             cache=CollectionCache(self.context.cache, fresh=self.fresh),
         )  # fmt: skip
         try:

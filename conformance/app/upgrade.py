@@ -144,7 +144,7 @@ def make_subject(
         root=suite.root, wanted=requirements,
         prepare=lambda cells: prepare_suite(context, cells, requirements),
         collect=lambda ends, locks: SuiteInCells(
-            suite, context, locks, slots=slots, fresh=options.fresh
+            suite, context, locks, slots=slots, fresh=options.fresh, cluster=options.cluster
         ).collect(ends),
         # Most releases in between are not tried, so no test counts as removed there.
         described=replace(suite.describe(), complete=False),

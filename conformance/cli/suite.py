@@ -9,10 +9,10 @@ import click
 from conformance.app.context import load_context
 from conformance.app.suite_run import SuiteRunOptions, prepare_suite_run
 from conformance.cli import suite_fetch, suite_records
+from conformance.cli.executor_options import executor_options
 from conformance.cli.options import (
     cells_options,
     fresh_option,
-    jobs_option,
     timeout_option,
     with_option,
 )
@@ -46,7 +46,7 @@ def command() -> None:
 @timeout_option(
     f"Timeout of one test with its fixtures.  [default: of the suite, {TIMEOUT:g} for a path]"
 )
-@jobs_option("Number of parallel pytest workers.")
+@executor_options("Number of parallel pytest workers.")
 @fresh_option
 @cache_options
 @click.option(

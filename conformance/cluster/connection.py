@@ -16,6 +16,10 @@ PRIVATE: Final = ("tls://", "wss://")
 """Beginnings of addresses whose connections need a certificate."""
 TIMEOUT: Final = 30.0
 """Seconds until a scheduler has to answer."""
+LOGGERS: Final = (
+    "distributed", "distributed.client", "tornado", "tornado.application", "asyncio",
+)  # fmt: skip
+"""Loggers with a level of their own in Dask's configuration, and that of the event loop."""
 LOCAL_WORKERS: Final = 4
 """Processes of a cluster on this host; with more slots, each has several threads."""
 _clients: dict[tuple[str, int], Client] = {}
@@ -39,8 +43,10 @@ def connect(scheduler: str, slots: int) -> Client:
     """
     client = _clients.get((scheduler, slots))
     if client is None or client.status != "running":
-        # The end of a worker is reported by the run; Dask would log it in a dozen lines.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        # The end of a worker or scheduler is reported by the run; Dask, and the event loop that it
+        # leaves with open tasks, would log it in dozens of lines.
+        for name in LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         client = _connect(scheduler) if scheduler else _start_cluster(slots)
         _clients[scheduler, slots] = client
     return client

@@ -22,7 +22,7 @@ from conformance.cluster.messages import (
     find_node_problem,
     make_request,
 )
-from conformance.cluster.placement import DEATHS, Placement
+from conformance.cluster.placement import DEATHS, Placement, get_cell_key
 from conformance.engine.blobs import BLOBS, BlobStore
 from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
 from conformance.engine.local_executor import make_unstarted
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cluster.messages import BatchEnd, ContentPlace, JobReport
     from conformance.cluster.placement import Batch
+    from conformance.cluster.suite_batch import SuiteSpec
     from conformance.engine.job import Job
 
     Result = FinishedJob | RecordedJob
@@ -105,6 +106,7 @@ class Dispatcher:
         locks: Lock of each cell, by cell id.
         content: Place of artifacts.
         estimate: Returns the expected seconds of a job.
+        describe: Returns the suite of a test; None if the jobs are cases.
 
     Attributes:
         identities: Identities that the workers of cells reported, by cell id.
@@ -120,7 +122,9 @@ class Dispatcher:
         locks: Mapping[str, Lock],
         content: ContentPlace,
         estimate: Callable[[Job], float],
+        describe: Callable[[Job], SuiteSpec] | None = None,
     ) -> None:
+        self._describe = describe
         self._client = client
         self._options = options
         self._locks = locks
@@ -245,9 +249,11 @@ class Dispatcher:
     def _send(self, address: str, batch: Batch) -> None:
         key = f"{self._topic}-{batch.key}"
         try:
+            suite = None if self._describe is None else self._describe(batch.jobs[0])
             request = make_request(
                 key, self._topic, batch.jobs, self._locks, self._content,
                 spawn=self._options.spawn, require_platform=self._options.require_platform,
+                suite=suite,
             )  # fmt: skip
         except OSError as error:
             raise InfrastructureError(f"a case file cannot be read: {error}") from None
@@ -339,19 +345,19 @@ class Dispatcher:
             del self._batches[update.key]
             yield from self._end_batch(address, batch, update.end)
 
-    def _end_batch(self, address: str, batch: str, end: BatchEnd) -> Iterator[Result]:
+    def _end_batch(self, address: str, key: str, end: BatchEnd) -> Iterator[Result]:
         self.started += end.started
-        cell = self._placement.find_cell(address, batch)
-        if end.identity:
-            self.identities[cell] = end.identity
+        batch = self._placement.find_batch(address, key)
+        if batch is not None and end.identity:
+            self.identities[batch.jobs[0].planned.cell.id] = end.identity
         if end.broken:
             yield from self._stop_using(address, end.refusal)
-        elif end.refusal:
-            _LOG.warning("worker %s: does not run %s: %s", address, cell, end.refusal)
-            self._refusals.setdefault(cell, {})[address] = end
-            self._placement.refuse(address, batch)
+        elif end.refusal and batch is not None:
+            _LOG.warning("worker %s: does not run %s: %s", address, batch.cell, end.refusal)
+            self._refusals.setdefault(batch.cell, {})[address] = end
+            self._placement.refuse(address, key)
         else:
-            self._placement.end(address, batch, end.cells)
+            self._placement.end(address, key, end.cells)
 
     def _stop_using(self, address: str, problem: str) -> Iterator[Result]:
         """Use a node no more; its jobs go elsewhere."""
@@ -363,9 +369,13 @@ class Dispatcher:
         self._reject(address, problem)
 
     def _make_result(self, job: Job, report: JobReport, facts: NodeFacts) -> RecordedJob:
+        record = report.record
+        # Case files may lie elsewhere on the node; a suite is where this host has it.
+        if self._describe is None:
+            record = replace(record, error=relocate_error(record.error, job.case))
         return RecordedJob(
             job=job,
-            record=replace(report.record, error=relocate_error(report.record.error, job.case)),
+            record=record,
             artifacts=report.artifacts,
             source=self._blobs if facts.shares_files else None,
             origin=self._content.url if report.uploaded else "",
@@ -378,7 +388,7 @@ class Dispatcher:
         if self._placement.running or unknown - self._problems.keys():
             return
         for job in self._placement.take_refused():
-            ends = self._refusals.get(job.planned.cell.id, {})
+            ends = self._refusals.get(get_cell_key(job), {})
             lacking = all(end.lacks_accelerator for end in ends.values())
             reasons = dict.fromkeys(end.refusal for end in ends.values())
             place = job.planned.cell.place

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from conformance.cells.lock import Lock
+    from conformance.cluster.suite_batch import SuiteSpec
     from conformance.engine.job import FinishedJob, Job, RecordedJob
 
 __all__ = ["ClusterOptions", "DaskExecutor"]
@@ -31,11 +32,18 @@ class DaskExecutor:
         options: The options.
         locks: Lock of each cell, by cell id; may grow.
         estimate: Returns the expected seconds of a job.
+        describe: Returns the suite of a test; None if the jobs are cases.
     """
 
     def __init__(
-        self, options: ClusterOptions, locks: Mapping[str, Lock], estimate: Callable[[Job], float]
+        self,
+        options: ClusterOptions,
+        locks: Mapping[str, Lock],
+        estimate: Callable[[Job], float],
+        *,
+        describe: Callable[[Job], SuiteSpec] | None = None,
     ) -> None:
+        self._describe = describe
         self._options = options
         self._locks = locks
         self._estimate = estimate
@@ -68,7 +76,7 @@ class DaskExecutor:
             content = stack.enter_context(_share_content(self._options))
             dispatcher = Dispatcher(
                 client, runnable, options=self._options, locks=self._locks, content=content,
-                estimate=self._estimate,
+                estimate=self._estimate, describe=self._describe,
             )  # fmt: skip
             stack.callback(dispatcher.close)
             try:

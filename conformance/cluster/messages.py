@@ -14,6 +14,7 @@ import msgspec
 from conformance import __version__
 from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock, get_host
+from conformance.cluster.suite_batch import SuiteSpec, locate_tests
 from conformance.compression import DecompressionError, compress, decompress
 from conformance.corpus.discovery import list_helpers
 from conformance.corpus.project import hash_code, list_modules
@@ -144,6 +145,7 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
         spawn: Whether each job gets a fresh interpreter.
         require_platform: Whether a missing accelerator is a fault of the host.
         in_place: Whether the jobs need more files than these, where the run has them.
+        suite: Suite of the jobs, None if they are cases.
     """
 
     key: str
@@ -155,6 +157,7 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     spawn: bool = False
     require_platform: bool = False
     in_place: bool = False
+    suite: SuiteSpec | None = None
 
 
 class JobReport(msgspec.Struct, frozen=True, array_like=True):
@@ -306,6 +309,7 @@ def make_request(
     *,
     spawn: bool = False,
     require_platform: bool = False,
+    suite: SuiteSpec | None = None,
 ) -> BatchRequest:
     """Return the request of a batch.
 
@@ -317,18 +321,23 @@ def make_request(
         content: Place of artifacts.
         spawn: Whether each job gets a fresh interpreter.
         require_platform: Whether a missing accelerator is a fault of the host.
+        suite: Suite of the jobs, None if they are cases.
 
     Raises:
         OSError: If a case file cannot be read.
     """
     planned = jobs[0].planned
-    cases = {job.case.file for job in jobs}
-    helpers = (list_helpers(folder) for folder in {file.parent for file in cases})
-    files = sorted({*cases, *chain.from_iterable(helpers)})
+    files: list[Path] = []
+    if suite is None:
+        cases = {job.case.file for job in jobs}
+        helpers = (list_helpers(folder) for folder in {file.parent for file in cases})
+        files = sorted({*cases, *chain.from_iterable(helpers)})
+    else:
+        jobs = locate_tests(jobs)
     return BatchRequest(
         key=key, topic=topic, cell=CellSpec.of(planned, locks[planned.cell.id]),
         jobs=tuple(map(JobSpec.of, jobs)), content=content, spawn=spawn,
-        require_platform=require_platform,
+        require_platform=require_platform, suite=suite,
         files={str(file): file.read_bytes() for file in files},
         # Generated cases call functions and scripts of the user, which are not sent.
         in_place=any(job.case.home is not None for job in jobs),

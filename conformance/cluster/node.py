@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import os
@@ -185,6 +186,9 @@ class Node:
             self._identities[cell.cell.id] = worker.identity
             return worker
 
+        if request.suite is not None:
+            self._run_tests(request, planned, recorder, outbox, started)
+            return
         files = self._place_files(request)
         # The worker depends on the lock, the interpreter, the variables and the overlay.
         key = (planned.cell.id, planned.cell_hash or repr(planned), request.spawn,
@@ -193,17 +197,47 @@ class Node:
             key, lambda: CellWorker(planned, open_worker, self._device_lock)
         ) as worker:
             for spec in request.jobs:
-                with self._lock:
-                    if request.key in self._abandoned:
-                        return
+                if self._is_abandoned(request.key):
+                    return
                 case = replace(spec.case, file=files[str(spec.case.file)])
                 job = Job(case=case, planned=worker.planned, alone=spec.alone, calls=spec.calls)
-                finished = worker.run(job)
-                # A node that cannot provide the cell runs none of its jobs; another one may.
-                if finished.outcome is Outcome.INFRA and finished.stage is Stage.PROVISION:
-                    reason = "" if finished.error is None else finished.error.message
-                    raise NodeRefusalError(reason)
-                outbox.add(recorder.report(finished))
+                self._report(worker.run(job), recorder, outbox)
+
+    def _run_tests(
+        self,
+        request: BatchRequest,
+        planned: PlannedCell,
+        recorder: _Recorder,
+        outbox: _Outbox,
+        started: list[str],
+    ) -> None:
+        suite = request.suite
+        assert suite is not None  # noqa: S101 - for mypy
+        if problem := suite.find_problem():
+            raise NodeRefusalError(f"{problem}; run on a cluster that shares the file system")
+        jobs = [
+            Job(case=spec.case, planned=planned, alone=spec.alone, calls=spec.calls)
+            for spec in request.jobs
+        ]
+        locks = {planned.cell.id: request.cell.make_lock()}
+        started.append(planned.cell.id)
+        found = suite.run(jobs, locks, self._cache, self._device_lock, self._identities)
+        with contextlib.closing(found):
+            for finished in found:
+                if self._is_abandoned(request.key):
+                    return
+                self._report(finished, recorder, outbox)
+
+    def _is_abandoned(self, key: str) -> bool:
+        with self._lock:
+            return key in self._abandoned
+
+    @staticmethod
+    def _report(finished: FinishedJob, recorder: _Recorder, outbox: _Outbox) -> None:
+        # A node that cannot provide the cell runs none of its jobs; another one may.
+        if finished.outcome is Outcome.INFRA and finished.stage is Stage.PROVISION:
+            raise NodeRefusalError("" if finished.error is None else finished.error.message)
+        outbox.add(recorder.report(finished))
 
     def _place_files(self, request: BatchRequest) -> Mapping[str, Path]:
         """Return the path of each file of a batch on this node.

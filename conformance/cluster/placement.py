@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 45.0
 """Estimated seconds of the longest batch, unless it is a single job."""
+SESSION: Final = 20.0
+"""Estimated seconds of a batch of tests at the end of a run: each starts a session of pytest."""
 SHORTEST: Final = 2.0
 """Estimated seconds of a batch at the end of a run; shorter ones cost more than they balance."""
 ROUNDS: Final = 3
@@ -51,8 +53,8 @@ class Batch:
 
     @property
     def cell(self) -> str:
-        """Id of the cell."""
-        return self.jobs[0].planned.cell.id
+        """Id of the cell; of tests also the suite."""
+        return get_cell_key(self.jobs[0])
 
     @property
     def accelerator(self) -> str:
@@ -177,15 +179,15 @@ class Placement:
                     found = True
                     yield address, batch
 
-    def find_cell(self, address: str, key: str) -> str:
-        """Return the cell of a running batch, empty if the node does not run it.
+    def find_batch(self, address: str, key: str) -> Batch | None:
+        """Return a running batch, None if the node does not run it.
 
         Args:
             address: Node of the batch.
             key: Key of the batch.
         """
         node = self._nodes.get(address)
-        return node.running[key].cell if node is not None and key in node.running else ""
+        return None if node is None else node.running.get(key)
 
     def finish(self, job: JobId) -> bool:
         """Count a job as finished.
@@ -249,7 +251,7 @@ class Placement:
             self._alone.append(job)
             return
         place = job.planned.cell.place
-        queue = self._cells.setdefault(job.planned.cell.id, _CellQueue())
+        queue = self._cells.setdefault(get_cell_key(job), _CellQueue())
         queue.accelerator = place.name if place.real else ""
         (queue.jobs.appendleft if first else queue.jobs.append)(job)
         seconds = self._estimate(job)
@@ -260,7 +262,7 @@ class Placement:
         if job in self._alone:
             self._alone.remove(job)
             return
-        queue = self._cells[job.planned.cell.id]
+        queue = self._cells[get_cell_key(job)]
         queue.jobs.remove(job)
         seconds = self._estimate(job)
         queue.seconds -= seconds
@@ -307,15 +309,20 @@ class Placement:
         """Take a batch from the jobs of a cell."""
         queue = self._cells[cell]
         slots = sum(node.slots for node in self._nodes.values())
-        limit = min(LONGEST, max(SHORTEST, self._seconds / (ROUNDS * slots)))
+        is_suite = queue.jobs[0].case.kind == "test"
+        least = SESSION if is_suite else SHORTEST
+        limit = min(LONGEST, max(least, self._seconds / (ROUNDS * slots)))
         jobs: list[Job] = []
         seconds = 0.0
-        while queue.jobs and len(jobs) < MOST:
+        while queue.jobs:
             job = queue.jobs[0]
             took = self._estimate(job)
             # Another file is another import; a batch with enough work does not begin one.
             is_new_file = bool(jobs) and job.case.file != jobs[-1].case.file
-            if jobs and (seconds + took > limit or (is_new_file and seconds > limit / 2)):
+            # Tests may depend on those before them in their file, which stays whole.
+            may_end = bool(jobs) and (is_new_file or not is_suite)
+            is_enough = len(jobs) >= MOST or (is_new_file and seconds > limit / 2)
+            if may_end and (seconds + took > limit or is_enough):
                 break
             jobs.append(queue.jobs.popleft())
             seconds += took
@@ -331,7 +338,13 @@ def _serves(node: NodeState, job: Job) -> bool:
     place = job.planned.cell.place
     if place.real and place.name not in node.accelerators:
         return False
-    return job.planned.cell.id not in node.refused
+    return get_cell_key(job) not in node.refused
+
+
+def get_cell_key(job: Job) -> str:
+    """Return the cell of a job, with the suite if it is a test: a batch has only one of each."""
+    cell = job.planned.cell.id
+    return f"{cell} {job.case.content_hash}" if job.case.kind == "test" else cell
 
 
 def order_by_cell(jobs: Iterable[Job]) -> list[Job]:
@@ -345,7 +358,7 @@ def order_by_cell(jobs: Iterable[Job]) -> list[Job]:
     """
     groups: dict[tuple[bool, str, object], list[Job]] = {}
     for job in jobs:
-        key = (bool(job.case.requires), job.planned.cell.id, job.case.file)
+        key = (bool(job.case.requires), get_cell_key(job), job.case.file)
         groups.setdefault(key, []).append(job)
     ordered = sorted(groups, key=lambda key: key[0])
     return [job for key in ordered for job in groups[key]]

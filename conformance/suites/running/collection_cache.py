@@ -11,6 +11,7 @@ import msgspec
 
 from conformance.cache_folder import CacheFolder
 from conformance.engine.input_files import are_unchanged
+from conformance.engine.job import RecordedJob
 from conformance.files import MALFORMED
 from conformance.suites.running.collection import FORKED, Collection
 
@@ -99,9 +100,10 @@ class TestTimings:
         """Return the duration of a test in seconds; the median of all for an unknown test."""
         return self._durations.get(job.case.name, self._median)
 
-    def learn(self, finished: FinishedJob) -> None:
+    def learn(self, finished: FinishedJob | RecordedJob) -> None:
         """Take the duration of a test."""
-        if seconds := finished.seconds.get("job"):
+        ended = finished.record if isinstance(finished, RecordedJob) else finished
+        if seconds := ended.seconds.get("job"):
             self._measured[finished.job.case.name] = round(seconds, 4)
 
     def save(self) -> None:
