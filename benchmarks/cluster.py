@@ -35,11 +35,13 @@ from conformance.app.cluster_choice import ClusterChoice
 from conformance.app.durations import load_durations
 from conformance.app.plan import plan_jobs
 from conformance.app.session import Session
+from conformance.cache_folder import cache_root
 from conformance.cluster import connection
-from conformance.cluster.dask_worker import NodePlugin
-from conformance.cluster.executor import ClusterOptions, DaskExecutor
+from conformance.cluster.dask_worker import NAME, NodePlugin
+from conformance.cluster.executor import DaskExecutor
 from conformance.cluster.messages import BatchEnd, BatchUpdate, JobReport, encode
 from conformance.cluster.node import Node
+from conformance.cluster.options import ClusterOptions
 from conformance.engine.job import Job, RecordedJob
 from conformance.engine.run_directory import RunDirectory
 
@@ -96,20 +98,16 @@ class IdleNode(Node):
         return None
 
 
-class IdlePlugin(NodePlugin):
-    """Gives every worker a node that runs nothing.
+def install_idle_node(faster: float, dask_worker: Any) -> None:
+    """Give a worker a node that runs nothing.
 
     Args:
         faster: See `IdleNode`.
+        dask_worker: The worker, which Dask passes by this name.
     """
-
-    def __init__(self, faster: float) -> None:
-        self.faster = faster
-
-    def setup(self, worker: Any) -> None:
-        """Make the node."""
-        super().setup(worker)
-        self.node = IdleNode(self.node, self.faster)
+    worker = dask_worker
+    node = Node(cache_root(), slots=worker.state.nthreads)
+    worker.plugins[NAME] = NodePlugin(IdleNode(node, faster))
 
 
 @cache
@@ -138,7 +136,7 @@ def make_many_jobs(preparation: Preparation, number: int) -> list[Job]:
 
 def run_idle(client: Client, jobs: Sequence[Job], faster: float) -> None:
     """Run jobs on idle nodes, and print what it took."""
-    client.register_plugin(IdlePlugin(faster))
+    client.run(install_idle_node, faster)
     context = checkout_context()
     preparation = prepare(RELEASE)
     (lock,) = preparation.locks.values()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cluster.dispatcher import ClusterOptions
+    from conformance.cluster.options import ClusterOptions
     from conformance.cluster.suite_executor import DaskSuiteExecutor
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Executor, PlannedCell
@@ -49,6 +49,7 @@ REMOTE_RESULTS: Final = "conformance.engine.remote_results"
 
 
 CLUSTER_EXECUTOR: Final = "conformance.cluster.executor"
+CLUSTER_OPTIONS: Final = "conformance.cluster.options"
 CLUSTER_SUITE_EXECUTOR: Final = "conformance.cluster.suite_executor"
 
 
@@ -230,7 +231,7 @@ class Session:
         return executor
 
     def _make_cluster_options(self, cluster: ClusterChoice, slots: int) -> ClusterOptions:
-        options: ClusterOptions = importlib.import_module(CLUSTER_EXECUTOR).ClusterOptions(
+        options: ClusterOptions = importlib.import_module(CLUSTER_OPTIONS).ClusterOptions(
             scheduler=cluster.scheduler, slots=slots, cache=self.context.cache,
             shared_cache=self.shared_cache.url if self.shared_cache and self.shared_cache.write
             else "",

@@ -7,7 +7,7 @@ import pkgutil
 import queue
 import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.lock import Lock
     from conformance.cluster.messages import BatchEnd, ContentPlace, JobReport
+    from conformance.cluster.options import ClusterOptions
     from conformance.cluster.placement import Batch
     from conformance.cluster.suite_batch import SuiteSpec
     from conformance.engine.job import Job
@@ -53,27 +54,6 @@ TICK: Final = 0.5
 """Seconds between two looks at the connection."""
 GATHER: Final = 60.0
 """Seconds that a node may take to hand over its facts, or a batch with artifacts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
-    """The options of runs on a cluster.
-
-    Attributes:
-        scheduler: Address of its scheduler, empty for a cluster on this machine.
-        slots: Jobs at the same time in a cluster on this machine.
-        cache: Cache folder of the run.
-        shared_cache: URL of the shared cache that the run writes, empty for none.
-        spawn: Whether each job gets a fresh interpreter.
-        require_platform: Whether a missing accelerator is a fault of the host.
-    """
-
-    scheduler: str
-    slots: int
-    cache: Path
-    shared_cache: str = ""
-    spawn: bool = False
-    require_platform: bool = False
 
 
 class _Event(NamedTuple):

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.cluster.connection import connect
-from conformance.cluster.dispatcher import ClusterOptions, Dispatcher
+from conformance.cluster.dispatcher import Dispatcher
 from conformance.cluster.messages import ContentPlace
 from conformance.cluster.node import get_token_file
 from conformance.cluster.placement import order_by_cell
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from conformance.cells.lock import Lock
+    from conformance.cluster.options import ClusterOptions
     from conformance.cluster.suite_batch import SuiteSpec
     from conformance.engine.job import FinishedJob, Job, RecordedJob
-
-__all__ = ["ClusterOptions", "DaskExecutor"]
 
 
 class DaskExecutor:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from conformance.cells.lock import Lock
-    from conformance.cluster.dispatcher import ClusterOptions
+    from conformance.cluster.options import ClusterOptions
     from conformance.engine.job import FinishedJob, Job, RecordedJob
     from conformance.suites.running.executor import CollectedSuite
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from conformance.cache_folder import VARIABLE
 from conformance.cluster.connection import close_connections
-from conformance.cluster.executor import ClusterOptions, DaskExecutor
+from conformance.cluster.executor import DaskExecutor
+from conformance.cluster.options import ClusterOptions
 from conformance.engine.blobs import BlobStore
 from conformance.engine.record_judge import execute_jobs, make_record
 from conformance.errors import InfrastructureError
@@ -197,7 +199,7 @@ def test_a_worker_without_the_harness_is_refused(
         time.sleep(5)
     records = []
     blobs = BlobStore(cluster.folder / "blobs")
-    for one in execute_jobs(cluster.make_executor(), quick_jobs(bench, 24, 0.5), blobs):
+    for one in execute_jobs(make_executor(cluster), quick_jobs(bench, 24, 0.5), blobs):
         records.append(one.record)
         if len(records) == 1 and joins_later:
             cluster.start_worker(PYTHONPATH=str(tmp_path / "empty"))
