@@ -290,7 +290,7 @@ class Dispatcher:
         if task.status == "cancelled" or isinstance(error, TimeoutError):
             return "does not answer"
         prefix = "" if isinstance(error, ConformanceError) else f"{type(error).__name__}: "
-        return f"{prefix}{error}"
+        return prefix + " ".join(str(error).split())
 
     def _take_end(self, address: str, key: str, task: Future[bytes]) -> Iterator[Result]:
         """Take the end of a task whose batch has not ended by an update."""
