@@ -253,7 +253,7 @@ class BlobStore:
             path = self._path(name, large=large)
             if path.exists() or _link(source._path(name, large=large), path):
                 return
-        raise CorruptBlobError(f"{source.folder / name}: missing")
+        raise MissingBlobError(f"{source.folder / name}: missing")
 
     def _find(self, name: str) -> Path:
         plain = self._path(name, large=False)

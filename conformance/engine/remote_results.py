@@ -57,6 +57,7 @@ class RemoteResults:
     def __init__(self, remote: RemoteCache, folder: Path, *, kit_hash: str, host_hash: str) -> None:
         self.remote = remote
         self.jobs: set[tuple[str, str]] = set()
+        self._uploaded_elsewhere: set[tuple[str, str]] = set()
         """Ids of the jobs whose records came from the shared cache, now or earlier."""
         self._blobs = BlobStore(folder / BLOBS)
         self._kit = kit_hash
@@ -141,6 +142,26 @@ class RemoteResults:
             names = record.artifacts.values()
             content = msgspec.json.encode(record)
             self.remote.upload(self._make_job_key(job), content, names, self._blobs.get)
+
+    def put_uploaded(self, job: Job, record: Record) -> None:
+        """Store the record of a job whose blobs another host has put into the shared cache.
+
+        Args:
+            job: Job that has finished.
+            record: Its record.
+        """
+        self.remote.note_stored(record.artifacts.values())
+        self._uploaded_elsewhere.add(job.id)
+        self.put(job, record)
+
+    def has_none_of(self, jobs: Iterable[Job]) -> bool:
+        """Return whether the blobs of all jobs are in the local cache, not in the shared one only.
+
+        Args:
+            jobs: The jobs.
+        """
+        elsewhere = self.jobs | self._uploaded_elsewhere
+        return elsewhere.isdisjoint(job.id for job in jobs)
 
     def put_files(self, files: Sequence[tuple[Sequence[Job], Sequence[Record]]]) -> None:
         """Store the judged records of case files that the shared cache lacks, and wait for all.

@@ -17,7 +17,7 @@ import msgspec
 
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE, hash_code
-from conformance.engine.blobs import BLOBS, BlobStore, CorruptBlobError
+from conformance.engine.blobs import BLOBS, BlobStore, CorruptBlobError, MissingBlobError
 from conformance.engine.input_files import has_same_inputs
 from conformance.engine.job import make_job_key, relocate_error
 from conformance.engine.transcript import was_cut_short
@@ -104,7 +104,7 @@ class ResultCache:
             files: The jobs of each case file in each cell, with their records.
         """
         for jobs, records in files:
-            is_local = self.remote is None or self.remote.jobs.isdisjoint(job.id for job in jobs)
+            is_local = self.remote is None or self.remote.has_none_of(jobs)
             verdicts = self.verdicts if is_local else self._remote_verdicts
             if verdicts is not None:
                 verdicts.put(jobs, records)
@@ -208,14 +208,15 @@ class ResultCache:
             Whether it was stored. A full or read-only disk is logged.
         """
         cell = job.planned.cell
-        if record.notes:
-            return False  # a note such as `near its timeout` must be observed again
         if (
-            not _is_reproducible(job, record, expected=expected)
+            # A note such as `near its timeout` must be observed again.
+            record.notes
+            or not _is_reproducible(job, record, expected=expected)
+            # The key does not cover a user's environment or an accelerator.
             or cell.interpreter is not None
             or cell.place.real
         ):
-            return False  # the key does not cover a user's environment or an accelerator
+            return False
         try:
             # The job itself ended well, but a variant may have failed because of the host.
             if was_cut_short(record.artifacts, run_blobs):
@@ -223,6 +224,8 @@ class ResultCache:
             # The blobs first: an entry must not name a blob that the cache lacks.
             for name in record.artifacts.values():
                 self.blobs.adopt(name, run_blobs)
+        except MissingBlobError:
+            return self._put_uploaded(job, record, run_blobs)
         except CorruptBlobError:
             return False
         except InfrastructureError as error:
@@ -231,6 +234,13 @@ class ResultCache:
         if self.remote is not None:
             self.remote.put(job, record)
         return self._entries.write(self._path(job), msgspec.json.encode(record))
+
+    def _put_uploaded(self, job: Job, record: Record, run_blobs: BlobStore) -> bool:
+        """Store a job of a node that has put its artifacts into the shared cache."""
+        if self.remote is None or run_blobs.read_origin() != self.remote.remote.url:
+            return False
+        self.remote.put_uploaded(job, record)
+        return True
 
     def _path(self, job: Job) -> Path:
         key = make_job_key(job, hash_kit())

@@ -157,6 +157,14 @@ class RemoteCache:
             upload.add_done_callback(lambda _: self._pending.release())
             self._uploads.append(upload)
 
+    def note_stored(self, digests: Iterable[str]) -> None:
+        """Note that contents are stored, because another host has put them there.
+
+        Args:
+            digests: Digests of the contents.
+        """
+        self._stored.update(make_path(Namespace.CONTENT, digest) for digest in digests)
+
     def flush(self) -> int:
         """Wait for all uploads; return how many actions were stored.
 

@@ -302,3 +302,29 @@ def test_files_that_a_job_read_must_exist_here(
         read.write_text("other")
         reader.run()
         assert reader.asked == ["one", "two"]
+
+
+def test_a_job_whose_artifacts_a_node_has_uploaded(writer: Machine, tmp_path: Path) -> None:
+    """Only its record is stored; another machine takes it, and its artifacts come when read."""
+    remote = RemoteResults(writer.remote, tmp_path / "c" / "cache", kit_hash="k", host_hash="h")
+    cache = ResultCache(tmp_path / "c" / "cache", remote=remote)
+    far, content = job(tmp_path, "far"), b"an artifact"
+    writer.remote.put_content(hash_blob(content), content)
+    blobs = BlobStore(tmp_path / "c" / "blobs")
+    record = Record(
+        case=far.case.id, cell=far.planned.cell.id, case_hash=far.case.content_hash,
+        cell_hash=far.planned.cell_hash, outcome=Outcome.OK, stage=Stage.EXECUTE,
+        artifacts={"jaxpr": hash_blob(content)},
+    )  # fmt: skip
+    # Without an origin the artifacts are nowhere.
+    assert not cache.put(far, record, blobs)
+    blobs.write_origin(writer.url)
+    assert cache.put(far, record, blobs)
+    assert not cache.blobs.has(hash_blob(content))
+    writer.remote.flush()
+    other = RemoteResults(
+        RemoteCache(writer.url), tmp_path / "d" / "cache", kit_hash="k", host_hash="h"
+    )
+    taken = ResultCache(tmp_path / "d" / "cache", remote=other).take(far, BlobStore(tmp_path / "d"))
+    assert taken is not None
+    assert replace(taken, cached=False) == record
