@@ -13,8 +13,10 @@ import obstore
 import pytest
 
 from conformance.engine.blobs import hash_blob
+from conformance.errors import InfrastructureError
 from conformance.remote_cache.cache import RemoteCache
 from conformance.remote_cache.entry import Namespace, encode_entry, make_path
+from conformance.remote_cache.maintenance import SharedEntries
 from conformance.remote_cache.object_store import _open
 
 from .servers import BUCKET, find_closed_port, serve_nothing, serve_s3, serve_status, use_endpoint
@@ -175,3 +177,12 @@ def test_a_server_that_refuses_writes_is_still_read(
         assert cache.failure == ""
     (line,) = list_notes(caplog)
     assert "cannot be written: " in line
+
+
+def test_maintenance_of_a_failing_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One failed request is enough: what was not read must not be pruned."""
+    with serve_status(500) as port:
+        use_endpoint(monkeypatch, port)
+        store = SharedEntries(RemoteCache(f"s3://{BUCKET}/{uuid.uuid4().hex}"))
+        with pytest.raises(InfrastructureError, match="the server answers 500"):
+            store.list_entries()
