@@ -22,7 +22,8 @@ from conformance.cluster.messages import (
     find_node_problem,
     make_request,
 )
-from conformance.cluster.placement import DEATHS, Placement, get_cell_key
+from conformance.cluster.placement import DEATHS, Placement
+from conformance.engine.batches import get_cell_key
 from conformance.engine.blobs import BLOBS, BlobStore
 from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
 from conformance.engine.local_executor import make_unstarted
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cluster.messages import BatchEnd, ContentPlace, JobReport
     from conformance.cluster.options import ClusterOptions
-    from conformance.cluster.placement import Batch
     from conformance.cluster.suite_batch import SuiteSpec
+    from conformance.engine.batches import Batch
     from conformance.engine.job import Job
 
     Result = FinishedJob | RecordedJob

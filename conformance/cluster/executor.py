@@ -10,7 +10,7 @@ from conformance.cluster.connection import connect
 from conformance.cluster.dispatcher import Dispatcher
 from conformance.cluster.messages import ContentPlace
 from conformance.cluster.node import get_token_file
-from conformance.cluster.placement import order_by_cell
+from conformance.engine.batches import order_by_cell
 from conformance.engine.local_executor import make_unstarted
 from conformance.files import write_atomically
 from conformance.model.outcome import Outcome

@@ -12,6 +12,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.batches import (
+    ROUNDS,
+    Batch,
+    get_cell_key,
+    get_required_accelerator,
+    take_batch,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
@@ -25,42 +33,10 @@ SESSION: Final = 20.0
 """Estimated seconds of a batch of tests at the end of a run: each starts a session of pytest."""
 SHORTEST: Final = 2.0
 """Estimated seconds of a batch at the end of a run; shorter ones cost more than they balance."""
-ROUNDS: Final = 3
-"""Batches that each slot is to get from the remaining work."""
-MOST: Final = 256
-"""Jobs of a batch, whatever they take."""
 START: Final = 10.0
 """Estimated seconds to start one more worker of a cell."""
 DEATHS: Final = 3
 """Nodes that may end with a job before it runs alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Jobs of one cell that a node runs in sequence.
-
-    Attributes:
-        key: Key of the batch.
-        jobs: The jobs.
-        seconds: Estimated duration.
-        alone: Whether nothing else may run on the machine at the same time.
-    """
-
-    key: str
-    jobs: tuple[Job, ...]
-    seconds: float
-    alone: bool = False
-
-    @property
-    def cell(self) -> str:
-        """Id of the cell; of tests also the suite."""
-        return get_cell_key(self.jobs[0])
-
-    @property
-    def accelerator(self) -> str:
-        """Accelerator that the batch needs, empty for none."""
-        place = self.jobs[0].planned.cell.place
-        return place.name if place.real else ""
 
 
 @dataclass(slots=True)
@@ -250,9 +226,8 @@ class Placement:
         if job.calls or self._deaths.get(job.id, 0) >= DEATHS:
             self._alone.append(job)
             return
-        place = job.planned.cell.place
         queue = self._cells.setdefault(get_cell_key(job), _CellQueue())
-        queue.accelerator = place.name if place.real else ""
+        queue.accelerator = get_required_accelerator(job)
         (queue.jobs.appendleft if first else queue.jobs.append)(job)
         seconds = self._estimate(job)
         queue.seconds += seconds
@@ -312,53 +287,16 @@ class Placement:
         is_suite = queue.jobs[0].case.kind == "test"
         least = SESSION if is_suite else SHORTEST
         limit = min(LONGEST, max(least, self._seconds / (ROUNDS * slots)))
-        jobs: list[Job] = []
-        seconds = 0.0
-        while queue.jobs:
-            job = queue.jobs[0]
-            took = self._estimate(job)
-            # Another file is another import; a batch with enough work does not begin one.
-            is_new_file = bool(jobs) and job.case.file != jobs[-1].case.file
-            # Tests may depend on those before them in their file, which stays whole.
-            may_end = bool(jobs) and (is_new_file or not is_suite)
-            is_enough = len(jobs) >= MOST or (is_new_file and seconds > limit / 2)
-            if may_end and (seconds + took > limit or is_enough):
-                break
-            jobs.append(queue.jobs.popleft())
-            seconds += took
+        jobs, seconds = take_batch(queue.jobs, limit, self._estimate)
         queue.seconds -= seconds
         self._seconds -= seconds
         if not queue.jobs:
             # Floating-point sums of removed jobs would leave a rest.
             queue.seconds = 0.0
-        return Batch(str(next(self._keys)), tuple(jobs), seconds)
+        return Batch(str(next(self._keys)), jobs, seconds)
 
 
 def _serves(node: NodeState, job: Job) -> bool:
-    place = job.planned.cell.place
-    if place.real and place.name not in node.accelerators:
+    if get_required_accelerator(job) not in {"", *node.accelerators}:
         return False
     return get_cell_key(job) not in node.refused
-
-
-def get_cell_key(job: Job) -> str:
-    """Return the cell of a job, with the suite if it is a test: a batch has only one of each."""
-    cell = job.planned.cell.id
-    return f"{cell} {job.case.content_hash}" if job.case.kind == "test" else cell
-
-
-def order_by_cell(jobs: Iterable[Job]) -> list[Job]:
-    """Return jobs with those of a cell and file together, in the order of their first jobs.
-
-    In each cell, jobs that need packages other than jax come last: a server with these packages
-    forks more slowly.
-
-    Args:
-        jobs: The jobs.
-    """
-    groups: dict[tuple[bool, str, object], list[Job]] = {}
-    for job in jobs:
-        key = (bool(job.case.requires), get_cell_key(job), job.case.file)
-        groups.setdefault(key, []).append(job)
-    ordered = sorted(groups, key=lambda key: key[0])
-    return [job for key in ordered for job in groups[key]]

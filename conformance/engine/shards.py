@@ -13,6 +13,7 @@ import msgspec
 
 from conformance.cells.cell import is_unresolved_id
 from conformance.cells.nightly import make_stable_cell_ids
+from conformance.engine.batches import ROUNDS, cut_batches, get_required_accelerator
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
 from conformance.wording import plural
@@ -20,6 +21,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from conformance.engine.batches import Batch
     from conformance.engine.job import Job
     from conformance.model.record import Record
 
@@ -58,17 +60,12 @@ class Shard:
     seconds: float = 0.0
 
 
-def get_required_accelerator(job: Job) -> str:
-    """Return the accelerator that a job needs, `gpu` or `tpu`; empty for none."""
-    place = job.planned.cell.place
-    return place.kind if place.real else ""
-
-
 def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
     """Split jobs into shards of about the same duration, keeping their order.
 
-    No shard has jobs for hosts of different kinds, unless there are fewer shards than kinds. The
-    limit that `_fill` needs for `count` shards is found by bisection.
+    A shard has whole batches, as a node of a cluster gets them, unless these are too few. No shard
+    has jobs for hosts of different kinds, unless there are fewer shards than kinds. The limit that
+    `_fill` needs for `count` shards is found by bisection.
 
     Args:
         jobs: Jobs in the order of a plan: those of a cell together.
@@ -81,33 +78,39 @@ def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list
     kinds = [list(some) for _, some in groupby(jobs, get_required_accelerator)]
     if len(kinds) > count:
         kinds = [list(jobs)]
-    least = max(map(seconds, jobs), default=0.0)
+    limit = sum(map(seconds, jobs)) / (ROUNDS * count)
+    batches = [list(cut_batches(own, limit, seconds)) for own in kinds]
+    least = max((batch.seconds for own in batches for batch in own), default=0.0)
     # Floating-point sums depend on their order: rounding must not make one shard too few.
     most = (sum(map(seconds, jobs)) + OPEN * len(jobs)) * (1 + _ROUNDING)
     for _ in range(_STEPS):
         middle = (least + most) / 2
-        if len(_fill(kinds, middle, seconds)) > count:
+        if len(_fill(batches, middle)) > count:
             least = middle
         else:
             most = middle
-    shards = _fill(kinds, most, seconds)
+    shards = _fill(batches, most)
     # Filling up to the limit may need fewer shards, and then a runner would be idle.
     while len(shards) < min(count, len(jobs)):
         _halve(shards, seconds)
     return shards
 
 
-def _fill(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> list[Shard]:
-    """Fill shards up to a limit of seconds; a shard over the limit has a single job."""
+def _fill(kinds: Iterable[Sequence[Batch]], limit: float) -> list[Shard]:
+    """Fill shards up to a limit of seconds; a shard over the limit has a single batch."""
     filled = []
-    for jobs in kinds:
-        shard = Shard(next(filter(None, map(get_required_accelerator, jobs)), ""))
-        for job in jobs:
-            if shard.jobs and shard.seconds + _estimate_added_seconds(shard, job, seconds) > limit:
+    for batches in kinds:
+        shard = Shard(next((batch.accelerator for batch in batches if batch.accelerator), ""))
+        for batch in batches:
+            # Batches are in the order of cells: only the last one can be of the same cell.
+            opened = bool(shard.jobs) and shard.jobs[-1].planned is batch.jobs[0].planned
+            added = batch.seconds + (0.0 if opened else OPEN)
+            if shard.jobs and shard.seconds + added > limit:
                 filled.append(shard)
                 shard = Shard(shard.runner)
-            shard.seconds += _estimate_added_seconds(shard, job, seconds)
-            shard.jobs.append(job)
+                added = batch.seconds + OPEN
+            shard.seconds += added
+            shard.jobs += batch.jobs
         filled.append(shard)
     return filled
 

@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from conformance.cluster.placement import (
-    DEATHS,
-    LONGEST,
-    MOST,
-    START,
-    Placement,
-    order_by_cell,
-)
+from conformance.cluster.placement import DEATHS, LONGEST, START, Placement
+from conformance.engine.batches import MOST
 from tests.engine.worlds import job, planned
 
 if TYPE_CHECKING:
-    from conformance.cluster.placement import Batch
+    from conformance.engine.batches import Batch
     from conformance.engine.job import Job
 
 FOLDER = Path("cases")
@@ -174,14 +168,6 @@ def test_a_cell_that_every_node_refuses_is_given_up() -> None:
                 finish(placement, address, batch)
     assert placement.take_refused() == jobs[:2]
     assert placement.left == 0
-
-
-def test_jobs_that_need_more_packages_come_last() -> None:
-    """Jobs of a cell and file stay together."""
-    jobs = jobs_of(("0.6.0", 2), ("0.6.1", 2))
-    jobs[0] = replace(jobs[0], case=replace(jobs[0].case, requires=("flax",)))
-    mixed = [jobs[n] for n in (0, 2, 1, 3)]
-    assert order_by_cell(mixed) == [jobs[2], jobs[3], jobs[1], jobs[0]]
 
 
 class Cluster(RuleBasedStateMachine):
