@@ -19,18 +19,15 @@ from conformance.files import MALFORMED
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.engine.batches import Batch
     from conformance.engine.job import Job
-    from conformance.model.record import Record
-
-    Seconds = Callable[[Job], float]
-    from collections.abc import Mapping
-
     from conformance.engine.run_loader import LoadedRun
+    from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell, RunInfo
 
+    Seconds = Callable[[Job], float]
 
 OPEN = 20.0
 """Estimated seconds to provide a cell's environment and start its worker."""

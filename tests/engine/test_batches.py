@@ -15,20 +15,21 @@ from .worlds import job, planned
 
 if TYPE_CHECKING:
     from conformance.engine.job import Job
+    from conformance.model.case import Kind
 
 FOLDER = Path("cases")
 
 
-def make_jobs(sizes: list[list[int]], kind: str = "program") -> list[Job]:
+def make_jobs(sizes: list[list[int]], kind: Kind = "program") -> list[Job]:
     """Return jobs, so many of each file in each cell."""
     jobs = []
     for number, files in enumerate(sizes):
         place = planned(f"0.6.{number}")
         for name, size in enumerate(files):
             for n in range(size):
-                one = job(FOLDER, f"f{name}_{n}", place, kind=kind)
+                one = job(FOLDER, f"f{name}_{n}", place)
                 file = FOLDER / "family" / f"f{name}.py"
-                jobs.append(replace(one, case=replace(one.case, file=file)))
+                jobs.append(replace(one, case=replace(one.case, file=file, kind=kind)))
     return jobs
 
 
@@ -51,7 +52,7 @@ def test_batches_have_every_job_once(sizes: list[list[int]], seconds: float, lim
 def test_a_file_of_tests_stays_whole(sizes: list[list[int]], limit: float) -> None:
     """Its tests may depend on each other."""
     jobs = make_jobs(sizes, "test")
-    places = {}
+    places: dict[tuple[str, Path], int] = {}
     for number, batch in enumerate(cut_batches(jobs, limit, lambda _: 1.0)):
         for one in batch.jobs:
             assert places.setdefault((one.planned.cell.id, one.case.file), number) == number
