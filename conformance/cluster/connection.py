@@ -85,17 +85,21 @@ def _check_certificate(scheduler: str) -> None:
     Raises:
         UsageError: If they have not.
     """
-    wanted = "distributed.comm.tls.ca-file, .client.cert and .client.key"
+    security = Security()
     try:
-        context = Security().get_connection_args("client")["ssl_context"]
+        context = security.get_connection_args("client")["ssl_context"]
     except OSError as error:
+        found = security.get_tls_config_for_role("client")
+        files = ", ".join(str(found[name]) for name in ("ca_file", "cert", "key") if found[name])
         reason = error.strerror or str(error)
         raise UsageError(
-            f"scheduler {scheduler}: a file of Dask's settings {wanted} cannot be used: {reason}"
+            f"scheduler {scheduler}: the settings of Dask for TLS name {files}, of which one "
+            f"cannot be used: {reason}"
         ) from None
     if context is None:
         raise UsageError(
-            f"scheduler {scheduler}: its protocol needs a certificate; set {wanted} of Dask"
+            f"scheduler {scheduler}: its protocol needs a certificate; set distributed.comm.tls."
+            "ca-file, .client.cert and .client.key of Dask"
         )
 
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes a certificate authority, and one certificate for scheduler, workers and clients:
+# Makes a certificate authority, one certificate for scheduler, workers and clients, and the settings
+# of Dask that name them:
 #
-#     sh make-certificates.sh FOLDER
+#     sh make-certificates.sh ~/.config/dask
 #
 # Whoever has node-key.pem can run code on the workers. Nothing needs ca-key.pem afterwards.
 set -eu
@@ -14,3 +15,14 @@ openssl req -newkey rsa:3072 -nodes -subj "/CN=node" -keyout node-key.pem -out n
 openssl x509 -req -in node.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 365 \
     -out node.pem
 rm node.csr
+# Dask expands neither ~ nor variables in its settings.
+cat > tls.yaml <<SETTINGS
+distributed:
+  comm:
+    require-encryption: true
+    tls:
+      ca-file: $PWD/ca.pem
+      scheduler: {cert: $PWD/node.pem, key: $PWD/node-key.pem}
+      worker: {cert: $PWD/node.pem, key: $PWD/node-key.pem}
+      client: {cert: $PWD/node.pem, key: $PWD/node-key.pem}
+SETTINGS

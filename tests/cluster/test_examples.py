@@ -66,14 +66,13 @@ def parse(command: click.Command, words: Sequence[str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home folder with certificates and the settings of Dask, as the page describes it."""
+    """A home folder with certificates and the settings of Dask."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     home = tmp_path_factory.mktemp("home")
     folder = home / ".config" / "dask"
     script = EXAMPLES / "make-certificates.sh"
     subprocess.run(["sh", script, folder], check=True, capture_output=True)
-    shutil.copy(EXAMPLES / "tls.yaml", folder)
     assert {file.name for file in folder.glob("*key*") if file.stat().st_mode & 0o077} == set()
     return home
 
@@ -84,8 +83,7 @@ def tls(certificates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = certificates / ".config" / "dask"
     monkeypatch.setenv("HOME", str(certificates))
     (settings,) = dask.config.collect_yaml([str(folder)])
-    found = dask.config.expand_environment_variables(settings)
-    with dask.config.set(dask.config.merge(dask.config.global_config, found)):
+    with dask.config.set(dask.config.merge(dask.config.global_config, settings)):
         yield folder
 
 
@@ -252,3 +250,15 @@ def test_the_workflow_of_runners_that_share_the_cache() -> None:
         for step in job["steps"]:
             assert len(step.get("run", "").splitlines()) <= 1
     assert "secrets." not in str(workflow.get("env"))
+
+
+def test_the_page_names_every_file_and_its_commands_exist() -> None:
+    """The commands of Dask on the page have the options that it names."""
+    page = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
+    for file in EXAMPLES.iterdir():
+        assert f"(../examples/clusters/{file.name})" in page
+    commands = {"scheduler": dask_scheduler, "worker": dask_worker}
+    found = re.findall(r"^dask (scheduler|worker) (.*)$", page, re.MULTILINE)
+    assert {role for role, _ in found} == commands.keys()
+    for role, words in found:
+        parse(commands[role], shlex.split(words))
