@@ -27,6 +27,8 @@ from .processes import Cluster
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    import psutil
+
     from conformance.engine.job import Job
     from conformance.model.record import Record
 
@@ -142,6 +144,33 @@ def test_a_killed_nanny_loses_no_job(cluster: Cluster, bench: Bench) -> None:
         records.append(one.record)
         if len(records) == 2:
             cluster.processes[1].kill()
+    assert count_outcomes(records) == {Outcome.OK: 12}
+
+
+@pytest.fixture
+def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler, started later, that gives up a silent worker soon."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "8s")
+
+
+@pytest.mark.cell
+@pytest.mark.usefixtures("_short_patience")
+def test_workers_that_fall_silent_lose_no_job(cluster: Cluster, bench: Bench) -> None:
+    """As with a network that is cut: the scheduler gives them up, and their jobs run elsewhere."""
+    records = []
+    stopped: list[psutil.Process] = []
+    blobs = BlobStore(cluster.folder / "blobs")
+    try:
+        for one in execute_jobs(make_executor(cluster), quick_jobs(bench, 12, 0.3), blobs):
+            records.append(one.record)
+            if len(records) == 2:
+                stopped = cluster.find_workers()
+                for worker in stopped:
+                    worker.suspend()
+                cluster.start_worker()
+    finally:
+        for worker in stopped:
+            worker.kill()
     assert count_outcomes(records) == {Outcome.OK: 12}
 
 
