@@ -334,7 +334,8 @@ class Dispatcher:
         if end.broken:
             yield from self._stop_using(address, end.refusal)
         elif end.refusal and batch is not None:
-            _LOG.warning("worker %s: does not run %s: %s", address, batch.cell, end.refusal)
+            cell = batch.jobs[0].planned.cell.id
+            _LOG.warning("worker %s: does not run %s: %s", address, cell, end.refusal)
             self._refusals.setdefault(batch.cell, {})[address] = end
             self._placement.refuse(address, key)
         else:
@@ -387,5 +388,5 @@ class Dispatcher:
     def _check_connection(self, task: Future[bytes] | None = None) -> None:
         lost = task is not None and task.status == "cancelled"
         if self._client.status != "running" or lost:
-            where = self._options.scheduler or "of this machine"
+            where = self._options.scheduler or "on this host"
             raise InfrastructureError(f"scheduler {where}: the connection to it is lost")
