@@ -229,11 +229,11 @@ def test_a_worker_without_the_harness_is_refused(
         time.sleep(5)
     records = []
     blobs = BlobStore(cluster.folder / "blobs")
-    for one in execute_jobs(make_executor(cluster), quick_jobs(bench, 24, 0.5), blobs):
+    for one in execute_jobs(make_executor(cluster), quick_jobs(bench, 10, 0.5), blobs):
         records.append(one.record)
         if len(records) == 1 and joins_later:
             cluster.start_worker(PYTHONPATH=str(tmp_path / "empty"))
-    assert count_outcomes(records) == {Outcome.OK: 24}
+    assert count_outcomes(records) == {Outcome.OK: 10}
     (refusal,) = {record.message for record in caplog.records}
     assert refusal.endswith("not used: ModuleNotFoundError: No module named 'conformance.cluster'")
     assert len(cluster.find_workers()) == 3
