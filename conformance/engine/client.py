@@ -83,7 +83,8 @@ class WorkerProcess:
         self._hello: queue.SimpleQueue[frames.Frame | None] = queue.SimpleQueue()
         self._count = 0
         self._dead = False
-        self._masker = Masker(os.environ)
+        # A worker may have secrets that this process does not: those that a run sends to a node.
+        self._masker = Masker({**os.environ, **environment})
         # A file, because a pipe that nothing reads fills up and blocks the worker.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._scratch = Scratch("worker")

@@ -19,6 +19,7 @@ from conformance.cluster.connection import close_connections
 from conformance.cluster.executor import DaskExecutor
 from conformance.cluster.options import ClusterOptions
 from conformance.engine.blobs import BlobStore
+from conformance.engine.messages import NOTE
 from conformance.engine.record_judge import execute_jobs, make_record
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
@@ -119,6 +120,21 @@ def test_records_are_those_of_a_run_on_this_host(cluster: Cluster, bench: Bench)
     for case, record in near.items():
         expected = replace(record, seconds={}, max_rss_bytes=0)
         assert replace(far[case], seconds={}, max_rss_bytes=0) == expected
+
+
+@pytest.mark.cell
+def test_a_secret_that_a_run_passes_is_masked(cluster: Cluster, bench: Bench) -> None:
+    """The worker itself does not have it: nothing that it returns or stores shows it."""
+    value = "hunter2hunter2"
+    bench.planned = replace(bench.planned, passed={"MY_TOKEN": value})
+    records = run(cluster, make_jobs(bench, "print(os.environ['MY_TOKEN'])\n"
+                                     "raise ValueError(os.environ['MY_TOKEN'])",
+                                     "return os.environ['MY_TOKEN']"))  # fmt: skip
+    assert count_outcomes(records) == {Outcome.RAISED: 1, Outcome.OK: 1}
+    assert value not in str(records)
+    assert all(record.notes == (NOTE,) for record in records)
+    files = [file for file in cluster.folder.rglob("*") if file.is_file()]
+    assert not [file for file in files if value.encode() in file.read_bytes()]
 
 
 @pytest.mark.cell
