@@ -19,7 +19,7 @@ from distributed.cli.dask_scheduler import main as dask_scheduler
 from distributed.cli.dask_worker import main as dask_worker
 from ruamel.yaml import YAML
 
-from conformance.cluster.connection import close_connections
+from conformance.cluster.connection import close_connections, connect
 from conformance.cluster.executor import DaskExecutor
 from conformance.cluster.options import ClusterOptions
 from conformance.engine.blobs import BlobStore
@@ -225,6 +225,18 @@ def test_the_commands_of_the_manifest_run(tls: Path, tmp_path: Path) -> None:
         close_connections()
         cluster.close()
     assert [one.record.outcome for one in found] == [Outcome.OK, Outcome.OK]
+
+
+@pytest.mark.usefixtures("tls")
+@pytest.mark.cell
+def test_a_cluster_of_this_host_uses_the_settings() -> None:
+    """Other people on the host cannot connect to it."""
+    try:
+        scheduler = connect("", 1).scheduler
+        assert scheduler is not None
+        assert str(scheduler.address).startswith("tls://127.0.0.1:")
+    finally:
+        close_connections()
 
 
 def test_the_image_has_the_extra() -> None:
