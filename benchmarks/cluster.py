@@ -142,7 +142,7 @@ def run_idle(client: Client, jobs: Sequence[Job], faster: float) -> None:
     (lock,) = preparation.locks.values()
     cells = {job.planned.cell.id for job in jobs}
     options = ClusterOptions(scheduler="benchmark", slots=1, cache=context.cache)
-    connection.use_connection(client, "benchmark", 1)
+    connection.use_connection(client, "benchmark")
     executor = DaskExecutor(options, dict.fromkeys(cells, lock), load_durations(context).estimate)
     start, used = time.perf_counter(), time.process_time()
     ended = sum(isinstance(finished, RecordedJob) for finished in executor.run(jobs))

@@ -48,6 +48,7 @@ REMOTE_RESULTS: Final = "conformance.engine.remote_results"
 """Imported late, like the location: most runs have no shared cache."""
 
 
+CLUSTER_NODES: Final = "conformance.cluster.nodes"
 CLUSTER_EXECUTOR: Final = "conformance.cluster.executor"
 CLUSTER_OPTIONS: Final = "conformance.cluster.options"
 CLUSTER_SUITE_EXECUTOR: Final = "conformance.cluster.suite_executor"
@@ -89,7 +90,17 @@ class Session:
         folder = self.results_folder or self.context.cache
         # `--spawn` asks for fresh interpreters; a cached result came from a fork.
         fresh = self.fresh or self.spawn
-        return ResultCache(folder, fresh=fresh, remote=self._open_remote(folder))
+        return ResultCache(
+            folder, fresh=fresh, remote=self._open_remote(folder), host_hash=self._host_hash
+        )
+
+    @cached_property
+    def _host_hash(self) -> str:
+        """Hash of the facts of the host that runs the jobs: a result of another host is none."""
+        if self.cluster is None or not self.cluster.scheduler:
+            return hash_host()
+        found: str = importlib.import_module(CLUSTER_NODES).find_host_hash(self.cluster.scheduler)
+        return found
 
     @cached_property
     def shared_cache(self) -> CacheLocation | None:
@@ -112,7 +123,7 @@ class Session:
             return None
         remote = importlib.import_module(REMOTE_CACHE).open_remote_cache(*self.shared_cache)
         results: RemoteResults = importlib.import_module(REMOTE_RESULTS).RemoteResults(
-            remote, folder, kit_hash=hash_kit(), host_hash=hash_host()
+            remote, folder, kit_hash=hash_kit(), host_hash=self._host_hash
         )
         return results
 
@@ -235,7 +246,7 @@ class Session:
             scheduler=cluster.scheduler, slots=slots, cache=self.context.cache,
             shared_cache=self.shared_cache.url if self.shared_cache and self.shared_cache.write
             else "",
-            spawn=self.spawn, require_platform=self.require_platform,
+            spawn=self.spawn, require_platform=self.require_platform, host_hash=self._host_hash,
         )  # fmt: skip
         return options
 

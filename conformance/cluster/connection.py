@@ -22,8 +22,9 @@ LOGGERS: Final = (
 """Loggers with a level of their own in Dask's configuration, and that of the event loop."""
 LOCAL_WORKERS: Final = 4
 """Processes of a cluster on this host; with more slots, each has several threads."""
-_clients: dict[tuple[str, int], Client] = {}
-"""Open connections, by scheduler and slots; the second run of a command finds warm workers."""
+_clients: dict[str, Client] = {}
+"""Open connections, by scheduler, or by slots for a cluster on this host: the second run of a
+command finds warm workers."""
 _stack: Final = ExitStack()
 """Ends the connections, and the clusters of this process."""
 close_connections: Final = _stack.close
@@ -41,26 +42,26 @@ def connect(scheduler: str, slots: int) -> Client:
     Raises:
         InfrastructureError: If the scheduler does not answer, or the cluster does not start.
     """
-    client = _clients.get((scheduler, slots))
+    key = scheduler or str(slots)
+    client = _clients.get(key)
     if client is None or client.status != "running":
         # The end of a worker or scheduler is reported by the run; Dask, and the event loop that it
         # leaves with open tasks, would log it in dozens of lines.
         for name in LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         client = _connect(scheduler) if scheduler else _start_cluster(slots)
-        _clients[scheduler, slots] = client
+        _clients[key] = client
     return client
 
 
-def use_connection(client: Client, scheduler: str, slots: int) -> None:
+def use_connection(client: Client, scheduler: str) -> None:
     """Use an open connection instead of a new one.
 
     Args:
         client: The connection.
         scheduler: The scheduler that `connect` is asked for.
-        slots: The slots that it is asked for.
     """
-    _clients[scheduler, slots] = client
+    _clients[scheduler] = client
 
 
 def _connect(scheduler: str) -> Client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pkgutil
 import queue
 import secrets
 import time
@@ -11,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from conformance.cluster.dask_worker import NAME, describe_node, run_batch
+from conformance.cluster.dask_worker import NAME, run_batch
 from conformance.cluster.messages import (
     BatchUpdate,
     MessageError,
@@ -22,12 +21,12 @@ from conformance.cluster.messages import (
     find_node_problem,
     make_request,
 )
+from conformance.cluster.nodes import ask_node
 from conformance.cluster.placement import DEATHS, Placement
 from conformance.engine.batches import get_cell_key
 from conformance.engine.blobs import BLOBS, BlobStore
 from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
 from conformance.engine.local_executor import make_unstarted
-from conformance.engine.result_cache import hash_host
 from conformance.engine.transcript import make_error
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -110,7 +109,7 @@ class Dispatcher:
         self._options = options
         self._locks = locks
         self._content = content
-        self._question = encode(NodeQuestion(content=content))
+        self._question = NodeQuestion(content=content)
         self._jobs = {job.id: job for job in jobs}
         self._placement = Placement(jobs, estimate)
         self._blobs = BlobStore(Path(content.folder) / BLOBS)
@@ -168,20 +167,10 @@ class Dispatcher:
         if isinstance(body, dict) and "worker" in str(body.get("action")):
             self._events.put(_Event("nodes"))
 
-    def _submit(
-        self,
-        kind: Literal["facts", "end"],
-        address: str,
-        key: str,
-        *arguments: object,
-        resources: Mapping[str, float] | None = None,
+    def _watch(
+        self, kind: Literal["facts", "end"], address: str, key: str, task: Future[bytes]
     ) -> None:
-        """Send a task to a node, and make an event of its end."""
-        function: Callable[..., bytes] = describe_node if kind == "facts" else run_batch
-        task = self._client.submit(
-            function, *arguments, key=key, workers=[address], allow_other_workers=False,
-            pure=False, resources=resources,
-        )  # fmt: skip
+        """Make an event of the end of a task."""
         self._tasks[key] = task
         task.add_done_callback(lambda done: self._events.put(_Event(kind, address, key, done)))
 
@@ -196,13 +185,7 @@ class Dispatcher:
         for address in current - self._facts.keys():
             self._facts[address] = None
             key = f"{self._topic}-{address}"
-            # A worker that cannot unpickle a task loses its connection. A function of Python's own
-            # finds out whether this one can.
-            harness = self._client.submit(
-                pkgutil.resolve_name, f"{describe_node.__module__}:NAME", key=f"{key}-harness",
-                workers=[address], allow_other_workers=False, pure=False,
-            )  # fmt: skip
-            self._submit("facts", address, key, self._question, harness)
+            self._watch("facts", address, key, ask_node(self._client, address, key, self._question))
 
     def _lose(self, address: str) -> Iterator[Result]:
         """Place the jobs of a node that has ended elsewhere."""
@@ -243,9 +226,11 @@ class Dispatcher:
         resource = batch.accelerator.upper()
         facts = self._facts[address]
         declared = facts is not None and resource in facts.resources
-        self._submit(
-            "end", address, key, encode(request), resources={resource: 1} if declared else None
-        )
+        task = self._client.submit(
+            run_batch, encode(request), key=key, workers=[address], allow_other_workers=False,
+            pure=False, resources={resource: 1} if declared else None,
+        )  # fmt: skip
+        self._watch("end", address, key, task)
 
     def _handle(self, event: _Event) -> Iterator[Result]:
         if event.kind == "nodes":
@@ -361,7 +346,7 @@ class Dispatcher:
             artifacts=report.artifacts,
             source=self._blobs if facts.shares_files else None,
             origin=self._content.url if report.uploaded else "",
-            same_host=facts.processor == hash_host(),
+            same_host=facts.processor == self._options.host_hash,
         )
 
     def _give_up_refused(self) -> Iterator[Result]:

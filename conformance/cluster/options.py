@@ -20,6 +20,7 @@ class ClusterOptions:
         shared_cache: URL of the shared cache that the run writes, empty for none.
         spawn: Whether each job gets a fresh interpreter.
         require_platform: Whether a missing accelerator is a fault of the host.
+        host_hash: Hash of the hosts whose results are cached, see `find_host_hash`.
     """
 
     scheduler: str
@@ -28,3 +29,4 @@ class ClusterOptions:
     shared_cache: str = ""
     spawn: bool = False
     require_platform: bool = False
+    host_hash: str = ""

@@ -47,13 +47,19 @@ class ResultCache:
         folder: Cache folder.
         fresh: Whether cached results are ignored; new results are stored in any case.
         remote: Results of the shared cache, None for no shared cache.
+        host_hash: Hash of the host that runs the jobs, empty for this host.
     """
 
     def __init__(
-        self, folder: Path, *, fresh: bool = False, remote: RemoteResults | None = None
+        self,
+        folder: Path,
+        *,
+        fresh: bool = False,
+        remote: RemoteResults | None = None,
+        host_hash: str = "",
     ) -> None:
         self._fresh = fresh
-        place = f"{hash_kit()}-{hash_host()}"
+        place = f"{hash_kit()}-{host_hash or hash_host()}"
         self._entries = CacheFolder(folder / "results" / place)
         self.blobs = BlobStore(folder / BLOBS)
         stamps = FileStamps()

@@ -17,10 +17,12 @@ import pytest
 from conformance.cache_folder import VARIABLE
 from conformance.cluster.connection import close_connections
 from conformance.cluster.executor import DaskExecutor
+from conformance.cluster.nodes import find_host_hash
 from conformance.cluster.options import ClusterOptions
 from conformance.engine.blobs import BlobStore
 from conformance.engine.messages import NOTE
 from conformance.engine.record_judge import execute_jobs, make_record
+from conformance.engine.result_cache import hash_host
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from tests.bench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
@@ -135,6 +137,11 @@ def test_a_secret_that_a_run_passes_is_masked(cluster: Cluster, bench: Bench) ->
     assert all(record.notes == (NOTE,) for record in records)
     files = [file for file in cluster.folder.rglob("*") if file.is_file()]
     assert not [file for file in files if value.encode() in file.read_bytes()]
+
+
+def test_results_are_cached_for_the_processor_of_the_workers(cluster: Cluster) -> None:
+    """Here it is the processor of the run; without a worker as well."""
+    assert find_host_hash(cluster.address) == hash_host()
 
 
 @pytest.mark.cell
