@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("conformance.cluster")
 WAIT: Final = 120.0
 """Seconds to wait for a node that can be used: a cluster may have to start one."""
+REFUSED_WAIT: Final = 20.0
+"""Seconds to wait for another node if all of them are refused."""
 LOOK: Final = 5.0
 """Seconds between two looks at the workers of the cluster, in addition to its events."""
 TICK: Final = 0.5
@@ -363,10 +365,12 @@ class Dispatcher:
             unsupported = lacking and not self._options.require_platform
             outcome = Outcome.UNSUPPORTED if unsupported else Outcome.INFRA
             yield make_unstarted(job, outcome, reason)
-        if not self._placement.nodes and time.monotonic() - self._usable > WAIT:
+        # A cluster that has workers is not waited for as long as one that may still start them.
+        patience = REFUSED_WAIT if self._problems else WAIT
+        if not self._placement.nodes and time.monotonic() - self._usable > patience:
             problems = "; ".join(f"{node} {why}" for node, why in self._problems.items())
             raise InfrastructureError(
-                f"no worker of the cluster can be used, after {WAIT:.0f} s: "
+                f"no worker of the cluster can be used, after {patience:.0f} s: "
                 f"{problems or 'it has none'}"
             )
 

@@ -287,3 +287,21 @@ def test_an_interrupted_run_leaves_nothing_running(cluster: Cluster, bench: Benc
     assert count_outcomes(run(cluster, quick_jobs(bench, 2))) == {Outcome.OK: 2}
     # The forty jobs would take ten seconds on each worker.
     assert time.monotonic() - start < 9
+
+
+@pytest.mark.cell
+def test_a_cluster_of_refused_workers_ends_the_run(
+    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason of each."""
+    monkeypatch.setattr("conformance.cluster.dispatcher.REFUSED_WAIT", 1.0)
+    (tmp_path / "file").touch()
+    made = Cluster(tmp_path, make_test_cache(tmp_path / "cache"))
+    try:
+        made.start_scheduler()
+        made.start_worker(**{VARIABLE: str(tmp_path / "file" / "cache")})
+        with pytest.raises(InfrastructureError, match=r"no worker .* cannot be written"):
+            run(made, quick_jobs(bench, 1))
+    finally:
+        close_connections()
+        made.close()
