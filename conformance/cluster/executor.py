@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from conformance.cluster.connection import connect
+from conformance.cluster.content import get_token_file, remove_old_entries
 from conformance.cluster.dispatcher import Dispatcher
 from conformance.cluster.messages import ContentPlace
-from conformance.cluster.node import get_token_file
 from conformance.engine.batches import order_by_cell
 from conformance.engine.local_executor import make_unstarted
 from conformance.files import write_atomically
@@ -96,6 +96,8 @@ def _share_content(options: ClusterOptions) -> Iterator[ContentPlace]:
         folder=str(options.cache.absolute()), token=secrets.token_hex(16), url=options.shared_cache
     )
     file = get_token_file(content)
+    # A run that is killed leaves its token.
+    remove_old_entries(file.parent)
     write_atomically(file, content.token.encode())
     try:
         yield content

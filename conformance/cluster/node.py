@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import os
 import platform
 import threading
@@ -20,6 +19,14 @@ import psutil
 from conformance.cells.accelerators import DeviceLock, find_missing_accelerator
 from conformance.cells.lock import UnsupportedHostError, check_host, get_host
 from conformance.cells.platforms import REAL, get_platform
+from conformance.cluster.content import (
+    FOLDER,
+    NodeRefusalError,
+    Recorder,
+    has_content,
+    remove_old_entries,
+    shares_files,
+)
 from conformance.cluster.messages import (
     BatchEnd,
     BatchUpdate,
@@ -29,13 +36,11 @@ from conformance.cluster.messages import (
     encode,
 )
 from conformance.cluster.warm_workers import WarmWorkers
-from conformance.engine.blobs import BLOBS, REMOTE_CACHE, BlobStore, hash_blob
 from conformance.engine.job import Job
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.preparation import Provider
-from conformance.engine.record_judge import make_infra_end, make_record
 from conformance.engine.result_cache import hash_host
-from conformance.errors import ConformanceError, InfrastructureError
+from conformance.errors import InfrastructureError
 from conformance.files import write_atomically
 from conformance.model.outcome import Outcome, Stage
 
@@ -48,31 +53,13 @@ if TYPE_CHECKING:
 
     Emit = Callable[[bytes], None]
 
-FOLDER: Final = "cluster"
-"""Folder of the cache with the tokens of runs, and with case files on nodes."""
+FILES: Final = "files"
 FLUSH: Final = 1.0
 """Seconds between two messages with finished jobs of a batch."""
 IDLE: Final = 600.0
 """Seconds after which a worker without jobs is closed."""
 SHARE: Final = 0.5
 """Part of the node's memory for warm workers; jobs need the rest."""
-
-
-class NodeRefusalError(ConformanceError):
-    """A batch that this node cannot run, and another node may.
-
-    Args:
-        reason: The reason.
-        lacks_accelerator: Whether an accelerator is missing.
-        broken: Whether the node can run no job at all.
-    """
-
-    def __init__(
-        self, reason: str, *, lacks_accelerator: bool = False, broken: bool = False
-    ) -> None:
-        super().__init__(reason)
-        self.lacks_accelerator = lacks_accelerator
-        self.broken = broken
 
 
 class Node:
@@ -89,6 +76,7 @@ class Node:
         self, cache: Path, *, slots: int = 1, memory: int = 0, resources: Iterable[str] = ()
     ) -> None:
         self._cache = cache
+        remove_old_entries(cache / FOLDER / FILES)
         self._slots = slots
         self._resources = tuple(resources)
         self._device_lock = DeviceLock(cache)
@@ -114,7 +102,7 @@ class Node:
                 name for name in sorted(REAL) if not find_missing_accelerator(get_platform(name))
             ),
             resources=self._resources,
-            shares_files=_shares_files(content),
+            shares_files=shares_files(content),
         )
 
     def run(self, request: BatchRequest, emit: Emit) -> BatchUpdate | None:
@@ -129,7 +117,7 @@ class Node:
         """
         planned = request.cell.make_cell()
         started: list[str] = []
-        recorder = _Recorder(request.content, self._cache)
+        recorder = Recorder(request.content, self._cache)
         # Events pass through the scheduler, which keeps many of them: none carries artifacts.
         outbox = _Outbox(request.key, emit if recorder.shared else None)
         try:
@@ -170,7 +158,7 @@ class Node:
         self,
         request: BatchRequest,
         planned: PlannedCell,
-        recorder: _Recorder,
+        recorder: Recorder,
         outbox: _Outbox,
         started: list[str],
     ) -> None:
@@ -207,7 +195,7 @@ class Node:
         self,
         request: BatchRequest,
         planned: PlannedCell,
-        recorder: _Recorder,
+        recorder: Recorder,
         outbox: _Outbox,
         started: list[str],
     ) -> None:
@@ -233,7 +221,7 @@ class Node:
             return key in self._abandoned
 
     @staticmethod
-    def _report(finished: FinishedJob, recorder: _Recorder, outbox: _Outbox) -> None:
+    def _report(finished: FinishedJob, recorder: Recorder, outbox: _Outbox) -> None:
         # A node that cannot provide the cell runs none of its jobs; another one may.
         if finished.outcome is Outcome.INFRA and finished.stage is Stage.PROVISION:
             raise NodeRefusalError("" if finished.error is None else finished.error.message)
@@ -248,7 +236,7 @@ class Node:
         Raises:
             NodeRefusalError: If the jobs need files that are not sent, or the disk refuses.
         """
-        if all(_has_content(Path(name), data) for name, data in request.files.items()):
+        if all(has_content(Path(name), data) for name, data in request.files.items()):
             return {name: Path(name) for name in request.files}
         if request.in_place:
             raise NodeRefusalError(
@@ -258,7 +246,7 @@ class Node:
         digest = hashlib.sha256()
         for name, data in sorted(request.files.items()):
             digest.update(f"{name} {len(data)}\n".encode() + data)
-        folder = self._cache / FOLDER / "files" / digest.hexdigest()[:32]
+        folder = self._cache / FOLDER / FILES / digest.hexdigest()[:32]
         # Below their own names: a case knows its family by the folder, and imports its neighbours.
         # No name leads out of the folder, whatever it is.
         root = Path(os.path.commonpath([str(Path(name).parent.parent) for name in request.files]))
@@ -269,8 +257,10 @@ class Node:
         }  # fmt: skip
         try:
             for name, place in places.items():
-                if not _has_content(place, request.files[name]):
+                if not has_content(place, request.files[name]):
                     write_atomically(place, request.files[name])
+            # The next node on this machine removes what is old.
+            os.utime(folder)
         except InfrastructureError as error:
             raise NodeRefusalError(str(error), broken=True) from None
         return places
@@ -294,50 +284,6 @@ class _Outbox:
             self.sent = time.monotonic()
 
 
-class _Recorder:
-    """Makes records, and puts artifacts where the run can read them.
-
-    Args:
-        content: Place of artifacts.
-        cache: Cache folder of the node.
-
-    Attributes:
-        shared: Whether the run sees the folder in which this node puts them.
-    """
-
-    def __init__(self, content: ContentPlace, cache: Path) -> None:
-        self.shared = _shares_files(content)
-        self._remote = None
-        if content.url and not self.shared:
-            module = importlib.import_module(REMOTE_CACHE)
-            self._remote = module.open_remote_cache(content.url, write=True)
-        self._blobs = BlobStore((Path(content.folder) if self.shared else cache) / BLOBS)
-
-    def report(self, finished: FinishedJob) -> JobReport:
-        """Return the report of a finished job.
-
-        Raises:
-            NodeRefusalError: If the disk refuses.
-        """
-        try:
-            try:
-                record = make_record(finished, self._blobs)
-            except InfrastructureError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a job may report anything
-                finished = make_infra_end(finished.job, error)
-                record = make_record(finished, self._blobs)
-        except InfrastructureError as error:
-            raise NodeRefusalError(str(error), broken=True) from None
-        if self.shared:
-            return JobReport(record)
-        artifacts = {hash_blob(data): data for data in finished.blobs.values()}
-        if self._remote is not None and self._remote.put_contents(artifacts) >= artifacts.keys():
-            return JobReport(record, uploaded=True)
-        # Without a cache, or with one that does not answer, they travel with the record.
-        return JobReport(record, artifacts)
-
-
 def _check_cell(planned: PlannedCell, request: BatchRequest) -> None:
     """Check that this node can serve a cell, as far as that is known before it is provided.
 
@@ -359,27 +305,6 @@ def _check_cell(planned: PlannedCell, request: BatchRequest) -> None:
         check_host(request.cell.make_lock())
     except UnsupportedHostError as error:
         raise NodeRefusalError(str(error)) from None
-
-
-def _has_content(path: Path, content: bytes) -> bool:
-    try:
-        return path.read_bytes() == content
-    except OSError:
-        return False
-
-
-def _shares_files(content: ContentPlace) -> bool:
-    """Return whether this node sees the cache folder of the run, by the token in it."""
-    return _has_content(get_token_file(content), content.token.encode())
-
-
-def get_token_file(content: ContentPlace) -> Path:
-    """Return the file by which nodes recognise the cache folder of a run.
-
-    Args:
-        content: Place of artifacts.
-    """
-    return Path(content.folder) / FOLDER / "tokens" / content.token
 
 
 def _read_machine_id() -> str:

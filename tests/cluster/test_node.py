@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
+from conformance.cluster.content import get_token_file, remove_old_entries
 from conformance.cluster.messages import (
     BatchEnd,
     BatchRequest,
@@ -17,14 +19,16 @@ from conformance.cluster.messages import (
     decode,
     make_request,
 )
-from conformance.cluster.node import Node, get_token_file
+from conformance.cluster.node import Node
 from conformance.engine.blobs import BLOBS, BlobStore, hash_blob
+from conformance.engine.record_judge import make_record
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from tests.bench import OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
 
 if TYPE_CHECKING:
     from conformance.engine.job import Job
+    from conformance.model.record import Record
 
 ELSEWHERE = ContentPlace(folder="/nowhere", token="t" * 32)
 
@@ -190,3 +194,34 @@ def test_an_abandoned_batch_ends_after_its_running_job(node: Node, bench: Bench)
     request = request_of(*[bench.job("return 1")] * 3)
     node.abandon("key")
     assert run(node, request).jobs == ()
+
+
+@pytest.mark.cell
+def test_a_disk_that_fills_up_loses_no_job(
+    node: Node, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs with a result keep it; the others go to another node."""
+    made = iter([make_record])
+
+    def record(*arguments: Any) -> Record:
+        write = next(made, None)
+        if write is None:
+            raise InfrastructureError("/cache: no space left on device")
+        return write(*arguments)
+
+    monkeypatch.setattr("conformance.cluster.content.make_record", record)
+    update = run(node, request_of(*[bench.job("return 1")] * 3))
+    assert len(update.jobs) == 1
+    assert end_of(update).broken
+    assert end_of(update).refusal == "/cache: no space left on device"
+
+
+def test_old_case_files_and_tokens_are_removed(tmp_path: Path) -> None:
+    """Those of the last days stay."""
+    for name in ("old", "new"):
+        (tmp_path / name / "family").mkdir(parents=True)
+        (tmp_path / f"{name}-token").touch()
+    for name in ("old", "old-token"):
+        os.utime(tmp_path / name, (0, 0))
+    remove_old_entries(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "new-token"]
