@@ -1,6 +1,6 @@
 """Measures runs on a cluster: against a run on this host, their overhead, and at 500 workers.
 
-    python benchmarks/cluster.py agreement [--matrix NAME] [--jobs N] [SELECT ...]
+    python benchmarks/cluster.py agreement [--matrix NAME] [--cell C] [--jobs N] [SELECT ...]
     python benchmarks/cluster.py overhead [--jobs N]
     python benchmarks/cluster.py scale [--workers N] [--jobs N] [--faster N]
 
@@ -191,7 +191,7 @@ def measure_agreement(options: argparse.Namespace) -> None:
     """Run cases on this host and on a cluster, in turns, and compare."""
     context = checkout_context()
     cases = context.select_cases(options.select or FAMILIES)
-    cells, left_out = context.select_cells(options.matrix, [])
+    cells, left_out = context.select_cells(options.matrix, options.cell)
     records, seconds, started = {}, {}, 0
     with tempfile.TemporaryDirectory() as scratch:
         # First without being measured, so that every environment and its bytecode exist.
@@ -250,6 +250,7 @@ def main() -> int:
     agreement = commands.add_parser("agreement")
     agreement.add_argument("select", nargs="*")
     agreement.add_argument("--matrix", default="releases")
+    agreement.add_argument("--cell", action="append", default=[])
     agreement.add_argument("--jobs", type=int)
     agreement.set_defaults(measure=measure_agreement)
     overhead = commands.add_parser("overhead")

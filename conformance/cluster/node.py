@@ -45,7 +45,7 @@ from conformance.files import write_atomically
 from conformance.model.outcome import Outcome, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from conformance.cluster.messages import BatchRequest, ContentPlace
     from conformance.engine.client import Worker
@@ -121,7 +121,14 @@ class Node:
         # Events pass through the scheduler, which keeps many of them: none carries artifacts.
         outbox = _Outbox(request.key, emit if recorder.shared else None)
         try:
-            self._run_jobs(request, planned, recorder, outbox, started)
+            _check_cell(planned, request)
+            run = self._run_cases if request.suite is None else self._run_tests
+            with contextlib.closing(run(request, planned, started)) as found:
+                for finished in found:
+                    _check_provided(finished)
+                    outbox.add(recorder.report(finished))
+                    if self._is_abandoned(request.key):
+                        break
         except NodeRefusalError as error:
             end = BatchEnd(
                 refusal=str(error), lacks_accelerator=error.lacks_accelerator, broken=error.broken
@@ -154,15 +161,10 @@ class Node:
         """End all workers with their jobs."""
         self._workers.close()
 
-    def _run_jobs(
-        self,
-        request: BatchRequest,
-        planned: PlannedCell,
-        recorder: Recorder,
-        outbox: _Outbox,
-        started: list[str],
-    ) -> None:
-        _check_cell(planned, request)
+    def _run_cases(
+        self, request: BatchRequest, planned: PlannedCell, started: list[str]
+    ) -> Generator[FinishedJob]:
+        """Run cases, and add the cell to `started` when its worker is started."""
         provider = Provider(
             {planned.cell.id: request.cell.make_lock()}, self._cache, spawn=request.spawn,
             require_platform=request.require_platform,
@@ -174,9 +176,6 @@ class Node:
             self._identities[cell.cell.id] = worker.identity
             return worker
 
-        if request.suite is not None:
-            self._run_tests(request, planned, recorder, outbox, started)
-            return
         files = self._place_files(request)
         # The worker depends on the lock, the interpreter, the variables and the overlay.
         key = (planned.cell.id, planned.cell_hash or repr(planned), request.spawn,
@@ -185,20 +184,14 @@ class Node:
             key, lambda: CellWorker(planned, open_worker, self._device_lock)
         ) as worker:
             for spec in request.jobs:
-                if self._is_abandoned(request.key):
-                    return
                 case = replace(spec.case, file=files[str(spec.case.file)])
                 job = Job(case=case, planned=worker.planned, alone=spec.alone, calls=spec.calls)
-                self._report(worker.run(job), recorder, outbox)
+                yield worker.run(job)
 
     def _run_tests(
-        self,
-        request: BatchRequest,
-        planned: PlannedCell,
-        recorder: Recorder,
-        outbox: _Outbox,
-        started: list[str],
-    ) -> None:
+        self, request: BatchRequest, planned: PlannedCell, started: list[str]
+    ) -> Generator[FinishedJob]:
+        """Run tests of a suite, and add the cell to `started`: each batch has its own session."""
         suite = request.suite
         assert suite is not None  # noqa: S101 - for mypy
         if problem := suite.find_problem():
@@ -209,23 +202,11 @@ class Node:
         ]
         locks = {planned.cell.id: request.cell.make_lock()}
         started.append(planned.cell.id)
-        found = suite.run(jobs, locks, self._cache, self._device_lock, self._identities)
-        with contextlib.closing(found):
-            for finished in found:
-                if self._is_abandoned(request.key):
-                    return
-                self._report(finished, recorder, outbox)
+        yield from suite.run(jobs, locks, self._cache, self._device_lock, self._identities)
 
     def _is_abandoned(self, key: str) -> bool:
         with self._lock:
             return key in self._abandoned
-
-    @staticmethod
-    def _report(finished: FinishedJob, recorder: Recorder, outbox: _Outbox) -> None:
-        # A node that cannot provide the cell runs none of its jobs; another one may.
-        if finished.outcome is Outcome.INFRA and finished.stage is Stage.PROVISION:
-            raise NodeRefusalError("" if finished.error is None else finished.error.message)
-        outbox.add(recorder.report(finished))
 
     def _place_files(self, request: BatchRequest) -> Mapping[str, Path]:
         """Return the path of each file of a batch on this node.
@@ -282,6 +263,16 @@ class _Outbox:
             self.emit(encode(BatchUpdate(key=self.key, jobs=tuple(self.reports))))
             self.reports.clear()
             self.sent = time.monotonic()
+
+
+def _check_provided(finished: FinishedJob) -> None:
+    """Check that this node could provide the cell of a job; another node may.
+
+    Raises:
+        NodeRefusalError: If it could not: then it runs no job of the cell.
+    """
+    if finished.outcome is Outcome.INFRA and finished.stage is Stage.PROVISION:
+        raise NodeRefusalError("" if finished.error is None else finished.error.message)
 
 
 def _check_cell(planned: PlannedCell, request: BatchRequest) -> None:

@@ -193,7 +193,7 @@ def test_an_abandoned_batch_ends_after_its_running_job(node: Node, bench: Bench)
     """Its other jobs have no result."""
     request = request_of(*[bench.job("return 1")] * 3)
     node.abandon("key")
-    assert run(node, request).jobs == ()
+    assert len(run(node, request).jobs) == 1
 
 
 @pytest.mark.cell
