@@ -2,13 +2,16 @@
 
 `python benchmarks/isolation.py [RELEASE...]`, all in one run; medians over rounds.
 Targets: fork at least 6 times the throughput of a process per job; at most 60 ms a job over one
-long-lived process; two jobs at a time at least 1.8 times one.
+long-lived process; two jobs at a time at least 1.8 times one. Processor time and page faults per
+job, with a fork per job and in a process that jobs share, have no target.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,8 @@ from conformance.engine.environment import make_worker_environment
 from conformance.engine.local_executor import CellWorker, LocalExecutor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from conformance.engine.job import Job
     from conformance.engine.preparation import Preparation
 
@@ -38,11 +43,13 @@ def time_jobs(worker: CellWorker, jobs: list[Job], rounds: int) -> list[float]:
     return [value for row in took[1:] for value in row]
 
 
-def time_one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
+def time_one_process(
+    python: Path, jobs: list[Job], rounds: int, *, options: Sequence[str] = ()
+) -> list[float]:
     """Return the seconds of each job in one long-lived process."""
     script = Path(__file__).with_name("one_process.py")
     done = subprocess.run(
-        [python, "-s", script, PACKAGE / "worker", str(rounds)],
+        [python, "-s", script, PACKAGE / "worker", str(rounds), *options],
         input=json.dumps([job.request() for job in jobs]),
         capture_output=True,
         text=True,
@@ -70,6 +77,52 @@ def measure_scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> l
             took[slots] = time_call(partial(list, results))
         ratios.append(took[1] / took[2])
     return ratios
+
+
+class Usage(NamedTuple):
+    """Processor time in ms, and page faults, of one job or several."""
+
+    user: float
+    system: float
+    faults: float
+
+    def print(self, name: str) -> None:
+        """Print the figures in one line."""
+        text = f"{self.user:.0f} ms user, {self.system:.0f} ms system, {self.faults:.0f} faults"
+        print(f"  {name}: {text} a job")
+
+
+def measure_usage(run: Callable[[int], object], jobs: int) -> Usage:
+    """Return the usage of a job by child processes, without their start.
+
+    Not the wall clock: it depends on the other load of the machine.
+
+    Args:
+        run: Runs every job a number of times, in processes that have ended when it returns.
+        jobs: Number of jobs.
+    """
+    ends = []
+    for rounds in (0, ROUNDS):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run(rounds)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ends.append(
+            (
+                1000 * (after.ru_utime - before.ru_utime),
+                1000 * (after.ru_stime - before.ru_stime),
+                after.ru_minflt - before.ru_minflt,
+            )
+        )
+    start, whole = ends
+    return Usage(*((b - a) / (jobs * ROUNDS) for a, b in zip(start, whole, strict=True)))
+
+
+def run_forked(preparation: Preparation, jobs: list[Job], rounds: int) -> None:
+    """Run every job `rounds` times in a worker of its own, which ends."""
+    (planned,) = preparation.cells
+    with contextlib.closing(make_provider(preparation).open(planned)) as worker:
+        for job in jobs * rounds:
+            worker.run(job)
 
 
 class Medians(NamedTuple):
@@ -110,6 +163,11 @@ def measure(release: str) -> Medians:
     print(format_line("  a process per job", spawned))
     print(format_line("  one long-lived process", single))
     two = measure_scaling(preparation, jobs, ROUNDS)
+    count = len(jobs)
+    measure_usage(partial(run_forked, preparation, jobs), count).print("a fork per job")
+    for name, options in (("one process", ()), ("one process, caches cleared", ("clear",))):
+        run = partial(time_one_process, environment.python, jobs, options=options)
+        measure_usage(run, count).print(name)
     medians = Medians(*map(statistics.median, (forked, spawned, single, two)))
     medians.print()
     return medians
