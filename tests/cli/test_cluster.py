@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.corpus.project import PACKAGE
 from tests.projects import CELL, case
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ def test_sum():
 def test_fails():
     assert jax.numpy.arange(4).sum() == 7
 """
+
+
+@pytest.fixture(autouse=True)
+def _same_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers import the package of this process, which may be an installed one."""
+    monkeypatch.syspath_prepend(PACKAGE.parent)
 
 
 def strip(records: dict[str, Record]) -> dict[str, Record]:

@@ -14,8 +14,7 @@ from pathlib import Path
 import psutil
 
 from conformance.cache_folder import VARIABLE
-
-ROOT = Path(__file__).resolve().parents[2]
+from conformance.corpus.project import PACKAGE
 
 
 def get_free_port() -> int:
@@ -46,7 +45,8 @@ class Cluster:
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
         """Start a process of the cluster."""
-        environment = {**os.environ, VARIABLE: str(self.cache), "PYTHONPATH": str(ROOT)}
+        # The package of this process, which may be an installed one: tracebacks name its files.
+        environment = {**os.environ, VARIABLE: str(self.cache), "PYTHONPATH": str(PACKAGE.parent)}
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments], env={**environment, **variables},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
