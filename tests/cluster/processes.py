@@ -9,12 +9,15 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from conformance.cache_folder import VARIABLE
 from conformance.corpus.project import PACKAGE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def get_free_port() -> int:
