@@ -59,6 +59,8 @@ MEASURED = ("seconds", "max_rss_bytes")
 """Fields of a record that differ between two runs of a job."""
 NAMES_FRAMES = ("jaxpr", "stablehlo", "hlo")
 """Artifacts with locations, which name frames of the worker: see `tests/faults/killing.py`."""
+WARMING = 4
+"""Jobs of each cell before anything is measured."""
 START = 4.0
 """Seconds to start the worker of a cell, measured by `benchmarks/provisioning.py`."""
 
@@ -194,11 +196,12 @@ def measure_agreement(options: argparse.Namespace) -> None:
     cells, left_out = context.select_cells(options.matrix, options.cell)
     records, seconds, started = {}, {}, 0
     with tempfile.TemporaryDirectory() as scratch:
-        # First without being measured, so that every environment and its bytecode exist.
+        # First a few jobs of each cell, so that every environment and its bytecode exist.
         for number, name in enumerate(("first", "local", "dask")):
             cluster = ClusterChoice() if name == "dask" else None
             session = Session(context=context, fresh=True, cluster=cluster)
-            planned = plan_jobs(session, cases, cells, (), left_out)
+            chosen = cases[:: len(cases) // WARMING] if name == "first" else cases
+            planned = plan_jobs(session, chosen, cells, (), left_out)
             directory = RunDirectory(Path(scratch) / str(number))
             run = session.make_run(
                 planned.plan, directory, planned.preparation.locks, slots=options.jobs or 2
