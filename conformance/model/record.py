@@ -12,7 +12,7 @@ from conformance.model.outcome import Conformance, Outcome, Stage, Verdict, is_u
 
 SOURCES: Final = ("layout", "cost", "memory")
 """Artifacts that state facts in addition to the optimised HLO: the compiled object's layout, and
-XLA's analyses. Records with equal HLO and equal sources have equal facts."""
+XLA's analyses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class FactInterner:
     """Shares equal facts between records, of which a run has thousands, to save memory."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str | None, ...], dict[str, Any]] = {}
+        self._known: dict[bytes, dict[str, Any]] = {}
 
     def intern(self, record: Record) -> dict[str, Any]:
         """Return the facts of a record, the same object for all records with equal facts.
@@ -154,10 +154,8 @@ class FactInterner:
         Args:
             record: Record of a job.
         """
-        # Compared by the fingerprints that determine the facts: the facts are not hashable.
-        hlo = record.ir.get("hlo")
-        if hlo is None or not hlo.exact:
-            return record.facts
-        # The same instructions may need other memory or have another layout in another cell.
-        key = (hlo.exact, *map(record.artifacts.get, SOURCES))
-        return self._known.setdefault(key, record.facts)
+        # By content: HLO of one exact form may have other counts of operations, and the facts of a
+        # record must not depend on which job ended first.
+        return self._known.setdefault(
+            msgspec.json.encode(record.facts, order="sorted"), record.facts
+        )
