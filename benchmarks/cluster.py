@@ -5,7 +5,7 @@
     python benchmarks/cluster.py scale [--workers N] [--jobs N] [--faster N]
 
 `agreement` runs cases on this host and on a Dask cluster on this host, with warm environments and
-without cached results, and compares the records field by field but for times and memory. `overhead`
+without cached results, and compares all fields of the records except times and memory. `overhead`
 sends jobs that do nothing to two workers. `scale` has many workers in one process; a batch takes
 the recorded durations of its jobs and the start of a cell, divided by `--faster`. In both,
 scheduler, messages and placement are real, and workers answer with the record of a real job.

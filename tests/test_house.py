@@ -173,7 +173,7 @@ COMPOSED = {
     # A node of a cluster has no session: it provides the cells that a run asks for.
     "Provider": {"app/session.py", "cluster/node.py"},
 }
-"""What is built in one place on each host."""
+"""Modules that may construct a type, by its name."""
 
 
 def test_one_place_composes() -> None:

@@ -267,7 +267,7 @@ class Placement:
             and queue.accelerator not in busy
             and queue.accelerator in {"", *node.accelerators}
         }
-        # A machine that ran something alone must not start with it again at once.
+        # Its worker is open, so that the batch starts at once.
         if warm := [cell for cell in waiting if cell in node.warm]:
             return max(warm, key=lambda cell: waiting[cell].seconds)
         serving = dict.fromkeys(waiting, 0)
