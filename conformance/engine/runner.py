@@ -180,16 +180,26 @@ class RepeatedRun(Run):
             InfrastructureError: If the disk refuses.
         """
         attempts: dict[tuple[str, str], list[Record]] = {job.id: [] for job in self.plan.jobs}
+        # Jobs with an attempt on another processor, whose results the cache does not hold.
+        elsewhere: set[tuple[str, str]] = set()
         for number in range(self.times):
             jobs = shuffle_jobs(self.plan.jobs, self.seed, number)
-            for job, record, values, _ in execute_jobs(self.executor, jobs, self.directory.blobs):
+            for executed in execute_jobs(self.executor, jobs, self.directory.blobs):
+                job, record = executed.job, executed.record
                 attempts[job.id].append(record)
-                self.progress(self.judge.judge(job, record, values=values))
+                if not executed.same_host:
+                    elsewhere.add(job.id)
+                self.progress(self.judge.judge(job, record, values=executed.values))
         # Only now: a record has the verdict of all attempts, so a killed run starts again.
         with contextlib.closing(Results(self.directory)) as results:
-            return [self._finish(job, attempts[job.id], results) for job in self.plan.jobs]
+            return [
+                self._finish(job, attempts[job.id], results, is_cached=job.id not in elsewhere)
+                for job in self.plan.jobs
+            ]
 
-    def _finish(self, job: Job, attempts: Sequence[Record], results: Results) -> Record:
+    def _finish(
+        self, job: Job, attempts: Sequence[Record], results: Results, *, is_cached: bool
+    ) -> Record:
         judged = judge_attempts(self.judge, job, order_attempts(attempts))
         summary = msgspec.json.encode([_summarise(attempt) for attempt in attempts])
         artifacts = {**judged.artifacts, ATTEMPTS: self.directory.blobs.put(summary)}
@@ -197,7 +207,7 @@ class RepeatedRun(Run):
         results.append(judged, sync=False)
         if judged.verdict is Verdict.FLAKY:
             self.cache.drop(job)
-        else:
+        elif is_cached:
             confirmed = replace(attempts[-1], attempts=len(attempts))
             self.cache.put(job, confirmed, self.directory.blobs)
         return judged

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.engine.blobs import BlobStore
+from conformance.engine.job import RecordedJob
 from conformance.engine.plan import Plan
-from conformance.engine.record_judge import Judge
+from conformance.engine.record_judge import Judge, store_artifacts
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import ATTEMPTS, RepeatedRun, shuffle_jobs
@@ -24,7 +26,7 @@ from conformance.model.outcome import Outcome, Verdict
 from .worlds import Script, bad, good, job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from conformance.engine.job import Job
     from conformance.model.record import Record
@@ -124,3 +126,28 @@ def test_tests_of_a_file_stay_together(files: Iterable[int], seed: int, number: 
     assert sorted(j.case.id for j in order) == sorted(j.case.id for j in jobs)
     seen = [j.case.file for j in order]
     assert sum(a != b for a, b in pairwise(seen)) == max(len({*seen}) - 1, 0)
+
+
+class Elsewhere(Script):
+    """A script whose jobs run on a host with another processor."""
+
+    def run(self, jobs: Iterable[Job]) -> Generator[RecordedJob]:  # type: ignore[override]  # also an `Executor`
+        """Yield records of the results."""
+        for one in super().run(jobs):
+            record = store_artifacts(one, self.blobs)
+            yield RecordedJob(job=one.job, record=record, source=self.blobs, same_host=False)
+
+    blobs: BlobStore
+
+
+def test_attempts_on_another_processor_are_not_cached(tmp_path: Path) -> None:
+    """Its last digits may differ from those of this host."""
+    one = a_test(tmp_path, "far")
+    script = Elsewhere()
+    script.blobs = BlobStore(tmp_path / "far")
+    assert run(tmp_path, [one], script)["far"].verdict is Verdict.MATCH
+    cache = ResultCache(tmp_path / "cache")
+    assert cache.take(one, BlobStore(tmp_path / "again")) is None
+    run(tmp_path / "here", [one], Script())
+    cache = ResultCache(tmp_path / "here" / "cache")
+    assert cache.take(one, BlobStore(tmp_path / "again")) is not None
