@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import time
 from collections import defaultdict
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.app.session import Session
 from conformance.cache_folder import CacheFolder
 from conformance.cells.disk import format_bytes
-from conformance.engine.blobs import BLOBS, REMOTE_CACHE, BlobStore, is_blob_name
+from conformance.engine.blobs import BLOBS, BlobStore, is_blob_name, open_shared_cache
 from conformance.engine.remote_results import COPIES
 from conformance.engine.verdict_cache import FOLDER as VERDICTS
 from conformance.errors import UsageError
@@ -148,9 +147,7 @@ def open_result_caches(context: ProjectContext) -> ResultCaches:
     local = LocalEntries(context.cache)
     if location is None:
         return ResultCaches(local=local, shared=None)
-    # Imported late: obstore is an optional extra.
-    remote = importlib.import_module(REMOTE_CACHE).open_remote_cache(location.url)
-    return ResultCaches(local=local, shared=SharedEntries(remote))
+    return ResultCaches(local=local, shared=SharedEntries(open_shared_cache(location.url)))
 
 
 def measure_results(caches: ResultCaches) -> list[dict[str, Any]]:

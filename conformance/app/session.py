@@ -12,7 +12,7 @@ from conformance.app.durations import load_durations
 from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
-from conformance.engine.blobs import REMOTE_CACHE
+from conformance.engine.blobs import open_shared_cache
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job_runner import JobRunner
 from conformance.engine.local_executor import LocalExecutor
@@ -121,7 +121,7 @@ class Session:
         """Return the results of the shared cache, None if none is configured."""
         if self.shared_cache is None:
             return None
-        remote = importlib.import_module(REMOTE_CACHE).open_remote_cache(*self.shared_cache)
+        remote = open_shared_cache(*self.shared_cache)
         results: RemoteResults = importlib.import_module(REMOTE_RESULTS).RemoteResults(
             remote, folder, kit_hash=hash_kit(), host_hash=self._host_hash
         )

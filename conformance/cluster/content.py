@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import time
 from contextlib import suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.cluster.messages import JobReport
-from conformance.engine.blobs import BLOBS, REMOTE_CACHE, BlobStore, hash_blob
+from conformance.engine.blobs import BLOBS, BlobStore, hash_blob, open_shared_cache
 from conformance.engine.record_judge import make_infra_end, make_record
 from conformance.errors import ConformanceError, InfrastructureError
 
@@ -95,8 +94,7 @@ class Recorder:
         self.shared = shares_files(content)
         self._remote = None
         if content.url and not self.shared:
-            module = importlib.import_module(REMOTE_CACHE)
-            self._remote = module.open_remote_cache(content.url, write=True)
+            self._remote = open_shared_cache(content.url, write=True)
         self._blobs = BlobStore((Path(content.folder) if self.shared else cache) / BLOBS)
 
     def report(self, finished: FinishedJob) -> JobReport:

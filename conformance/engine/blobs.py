@@ -167,7 +167,7 @@ class BlobStore:
         cached = BlobStore(cache_location() / BLOBS)
         absent = [name for name in missing if not cached.has(name)]
         with contextlib.suppress(UsageError, InfrastructureError):
-            for _, data in _open_remote(origin).get_contents(absent):
+            for _, data in open_shared_cache(origin).get_contents(absent):
                 cached.put(data)
             for name in missing:
                 if cached.has(name):
@@ -190,7 +190,7 @@ class BlobStore:
             self.adopt(name, cached)
             return data
         try:
-            remote = _open_remote(origin)
+            remote = open_shared_cache(origin)
             fetched = remote.get_content(name)
             problem = remote.failure or "has no intact copy of it"
         except UsageError as error:
@@ -269,13 +269,17 @@ class BlobStore:
         return self.folder / (f"{name}.zst" if large else name)
 
 
-def _open_remote(url: str) -> RemoteCache:
-    """Return the shared cache at a URL.
+def open_shared_cache(url: str, write: bool = False) -> RemoteCache:
+    """Return the shared cache at a URL, and import its library only now.
+
+    Args:
+        url: URL of the cache.
+        write: Whether entries are added.
 
     Raises:
         UsageError: If the URL is malformed, or its library is missing.
     """
-    cache: RemoteCache = importlib.import_module(REMOTE_CACHE).open_remote_cache(url)
+    cache: RemoteCache = importlib.import_module(REMOTE_CACHE).open_remote_cache(url, write=write)
     return cache
 
 
