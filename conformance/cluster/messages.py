@@ -99,12 +99,26 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         case: The case, without what only a judge needs.
         alone: See `Job.alone`.
+        may_share: See `Job.may_share`.
         calls: See `Job.calls`.
     """
 
     case: Case
     alone: bool
+    may_share: bool
     calls: int
+
+    def make_job(self, planned: PlannedCell, case: Case | None = None) -> Job:
+        """Return the job on this node.
+
+        Args:
+            planned: Cell of the job.
+            case: Its case with the file on this node, None for the case as it was sent.
+        """
+        return Job(
+            case=case or self.case, planned=planned, alone=self.alone, may_share=self.may_share,
+            calls=self.calls,
+        )  # fmt: skip
 
     @classmethod
     def of(cls, job: Job) -> JobSpec:
@@ -114,7 +128,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
             job.case, doc="", code="", source="", records="", deviations=(), facts={}, policy={},
             budgets=(), home=None, arguments="",
         )  # fmt: skip
-        return cls(case, job.alone, job.calls)
+        return cls(case, job.alone, job.may_share, job.calls)
 
 
 class ContentPlace(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,6 @@ from conformance.cluster.messages import (
     encode,
 )
 from conformance.cluster.warm_workers import WarmWorkers
-from conformance.engine.job import Job
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.preparation import Provider
 from conformance.engine.result_cache import hash_host
@@ -185,8 +184,7 @@ class Node:
         ) as worker:
             for spec in request.jobs:
                 case = replace(spec.case, file=files[str(spec.case.file)])
-                job = Job(case=case, planned=worker.planned, alone=spec.alone, calls=spec.calls)
-                yield worker.run(job)
+                yield worker.run(spec.make_job(worker.planned, case))
 
     def _run_tests(
         self, request: BatchRequest, planned: PlannedCell, started: list[str]
@@ -196,10 +194,7 @@ class Node:
         assert suite is not None  # noqa: S101 - for mypy
         if problem := suite.find_problem():
             raise NodeRefusalError(f"{problem}; run on a cluster that shares the file system")
-        jobs = [
-            Job(case=spec.case, planned=planned, alone=spec.alone, calls=spec.calls)
-            for spec in request.jobs
-        ]
+        jobs = [spec.make_job(planned) for spec in request.jobs]
         locks = {planned.cell.id: request.cell.make_lock()}
         started.append(planned.cell.id)
         yield from suite.run(jobs, locks, self._cache, self._device_lock, self._identities)

@@ -68,12 +68,15 @@ class Job:
         case: Case to run.
         planned: Cell to run it in.
         alone: Whether the job runs in a separate process even if jobs of its cell share one.
+        may_share: Whether it may run in the process of other jobs of its file: its result must
+            equal a golden, and it runs again alone if it does not.
         calls: Additional calls of a compiled program, to measure a warm call.
     """
 
     case: Case
     planned: PlannedCell
     alone: bool = False
+    may_share: bool = False
     calls: int = 0
 
     @property
@@ -103,6 +106,7 @@ class Job:
             "x64": self.x64,
             "same_as": list(case.same_as),
             "alone": self.alone,
+            "may_share": self.may_share,
             "calls": self.calls,
             "timeout": case.timeout,
             "memory": case.memory,
@@ -129,7 +133,7 @@ def make_job_key(job: Job, kit_hash: str) -> str:
     """
     # The file is covered by the content of the case, the cell by its hash: another checkout of the
     # same case has the same key. Sharing a process must not change an observation.
-    omitted = {"file", "cell", "alone"}
+    omitted = {"file", "cell", "alone", "may_share"}
     request = {name: value for name, value in job.request().items() if name not in omitted}
     facts = (kit_hash, job.case.content_hash, job.planned.cell_hash, job.planned.cell.id, request)
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:32]

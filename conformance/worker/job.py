@@ -7,7 +7,9 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import shutil
 import sys
+import threading
 import time
 import types
 from contextlib import contextmanager
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.kit.case import CaseError, Unsupported
 from conformance.worker import frames, ranks
-from conformance.worker.processes import take_standard_input
+from conformance.worker.processes import list_children, take_standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -235,11 +237,18 @@ def make_share_key(request: dict[str, Any]) -> str:
     Args:
         request: Request with the job.
     """
-    # Only compile-only jobs share: loading the compiler of an accelerator takes longer than
-    # compiling a small program, and nothing is executed that could affect the next job.
-    if not request["cell"]["topology"] or request.get("alone"):
+    settings = [request["xla_flags"], request["config"], request["x64"]]
+    if request.get("alone"):
         return ""
-    return json.dumps([request["xla_flags"], request["config"], request["x64"]], sort_keys=True)
+    if request["cell"]["topology"]:
+        # Loading the compiler of an accelerator takes longer than compiling a small program, and
+        # nothing is executed that could affect the next job.
+        return json.dumps(settings, sort_keys=True)
+    if not request.get("may_share") or request["processes"] > 1:
+        return ""
+    if request["cell"]["platform"] != "cpu":
+        return ""  # an error of the device stays in its process
+    return json.dumps([request["file"], request["devices"], *settings], sort_keys=True)
 
 
 def run_jobs(first: dict[str, Any], fd: int) -> None:
@@ -261,13 +270,18 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
         if request is None:
             return
         run_job(request, fd)
-        # A job that changed the environment or the config ends its process: the next one would
-        # observe another cell.
-        if number + 1 == MOST_JOBS or read_settings(before) != before:
+        if number + 1 == MOST_JOBS or _is_changed(before):
             return
         _reset(folder)
         frames.write(fd, {"idle": True})
         request = _receive_next(requests, decoder)
+
+
+def _is_changed(settings: dict[str, Any]) -> bool:
+    """Return whether the last job left other settings, or threads or processes that run."""
+    if threading.active_count() > 1 or list_children(os.getpid()):
+        return True
+    return read_settings(settings) != settings
 
 
 def _apply_settings(request: dict[str, Any]) -> dict[str, Any]:
@@ -288,12 +302,17 @@ def _receive_next(requests: int, decoder: frames.Decoder) -> dict[str, Any] | No
 
 
 def _reset(folder: str) -> None:
-    """Undo the effects of the last job: output buffers, working directory, caches of jax."""
+    """Undo the effects of the last job: output buffers, files, working directory, caches of jax."""
     import jax  # only the process of a job has jax
 
     sys.stdout.flush()
     sys.stderr.flush()
     os.chdir(folder)
+    for path in Path(folder).iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     jax.clear_caches()
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 DRAIN = 8
 """Reads of a dead job's pipe: more than it holds, yet finite, because a stray may still write."""
+MOST_IDLE = 4
+"""Processes that wait for another job with their share key; each holds memory."""
 REUSE = 0.5
 """Fraction of its memory limit up to which a process gets another job."""
 
@@ -88,6 +90,9 @@ class Supervisor:
             if child.share == share and child.request is None and not child.ended:
                 child.give(request)
                 return
+        idle = [child for child in self._children.values() if child.request is None]
+        for child in idle[:-MOST_IDLE]:
+            child.kill("idle")
         # A job may use every descriptor that it inherits, so it must not get those of other jobs.
         others = (fd for other in self._children.values() for fd in other.descriptors)
         # A cgroup has one limit, and jobs that share a process have different ones.

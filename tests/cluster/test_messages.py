@@ -38,7 +38,7 @@ def test_a_request_has_all_that_a_job_needs(tmp_path: Path) -> None:
     place = planned("0.6.0", devices=4, pins=("numpy==2.0.2",), config={"jax_x": "1"}.items())
     one = job(tmp_path, "case[2]", place, params={"n": 2, "of": [1, 2]}, x64=True,
               deviations=(Deviation(reason="known"),), doc="text")  # fmt: skip
-    one = replace(one, alone=True, calls=3)
+    one = replace(one, alone=True, may_share=True, calls=3)
     one.case.file.parent.mkdir()
     one.case.file.write_text("pass\n")
     (tmp_path / "family" / "_helpers.py").write_text("X = 1\n")
@@ -46,8 +46,7 @@ def test_a_request_has_all_that_a_job_needs(tmp_path: Path) -> None:
     sent = decode(encode(make_request("k", "t", [one], locks, CONTENT)), BatchRequest)
     cell = sent.cell.make_cell()
     (spec,) = sent.jobs
-    again = replace(one, case=spec.case, planned=cell, alone=spec.alone, calls=spec.calls)
-    assert again.request() == one.request()
+    assert spec.make_job(cell).request() == one.request()
     assert cell == place
     assert sent.cell.make_lock() == locks[place.cell.id]
     assert {Path(name).name for name in sent.files} == {"topic.py", "_helpers.py"}

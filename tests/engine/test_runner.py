@@ -27,12 +27,21 @@ from tests.builders import f32, ok
 from .worlds import World, bad, good, planned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
 def wrong(one: Job) -> object:
     """End well with another value than the reference."""
     return good(one, 9, 9)
+
+
+def accept_golden(one: Job, *numbers: float) -> None:
+    """Accept a value as the golden of a job."""
+    candidate = Candidate(
+        case=one.case, variant="cpu", release="0.6.0", observation=ok(f32(*numbers))
+    )
+    apply(plan_accept(GoldenStore(one.case.families), [candidate], ["0.6.0"]), {})
 
 
 @pytest.fixture
@@ -238,12 +247,45 @@ def test_a_confirmed_regression_is_not_confirmed_again(world: World) -> None:
 def test_a_job_that_a_new_golden_makes_unexpected_runs_again(world: World) -> None:
     """It was observed only once, as expected."""
     world.run("a")
-    two = world.jobs[1]
-    candidate = Candidate(case=two.case, variant="cpu", release="0.6.0", observation=ok(f32(7, 7)))
-    apply(plan_accept(GoldenStore(two.case.families), [candidate], ["0.6.0"]), {})
+    accept_golden(world.jobs[1], 7, 7)
     records = world.run("b", fresh=False)
     assert (records[1].verdict, records[1].attempts) == (Verdict.CHANGED, 2)
     assert world.script.asked == ["two"]
+
+
+def test_only_jobs_that_must_equal_a_golden_may_share_a_process(world: World) -> None:
+    """Not those without a golden or with a declared deviation."""
+    one, two, _ = world.jobs
+    accept_golden(one, 1, 2)
+    accept_golden(two, 1, 2)
+    deviation = Deviation(reason="known", outcome=Outcome.RAISED)
+    world.jobs[1] = Job(case=replace(two.case, deviations=(deviation,)), planned=two.planned)
+    world.run()
+    assert world.script.sharing == ["one"]
+
+
+@pytest.mark.parametrize("first", [wrong, bad])
+def test_a_neighbour_in_a_shared_process_cannot_change_a_verdict(
+    world: World, first: Callable[[Job], object]
+) -> None:
+    """A job that ends in another way than its golden runs again alone, and only this counts."""
+    accept_golden(world.jobs[0], 1, 2)
+    world.script.answers["one"] = [first, good]
+    record, *_ = world.run()
+    assert (record.verdict, record.attempts) == (Verdict.MATCH, 1)
+    assert world.script.asked == ["one", "two", "three", "one"]
+    assert world.script.sharing == ["one"]
+
+
+def test_an_unexpected_result_is_confirmed_by_two_attempts_alone(world: World) -> None:
+    """That of the shared process is no attempt."""
+    accept_golden(world.jobs[0], 1, 2)
+    world.script.answers["one"] = [bad, wrong]
+    record, *_ = world.run()
+    assert (record.verdict, record.outcome, record.attempts) == (
+        Verdict.REGRESSED, Outcome.OK, 2,
+    )  # fmt: skip
+    assert world.script.asked.count("one") == 3
 
 
 def unstable(one: Job) -> Calibration:

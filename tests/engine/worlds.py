@@ -67,10 +67,12 @@ class Script:
     Attributes:
         answers: Results of the attempts of a job, by case name; the last result repeats.
         asked: Case names of the jobs that ran, in order.
+        sharing: Case names of those that could share a process, in order.
     """
 
     answers: dict[str, list[Any]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    sharing: list[str] = field(default_factory=list)
     identities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
@@ -79,6 +81,7 @@ class Script:
             answers = self.answers.get(one.case.name, [good])
             attempt = self.asked.count(one.case.name)
             self.asked.append(one.case.name)
+            self.sharing += [one.case.name] if one.may_share and not one.alone else []
             answer = answers[min(attempt, len(answers) - 1)]
             if isinstance(answer, BaseException):
                 raise answer

@@ -1,8 +1,9 @@
-"""Compile-only jobs that share a process: real ones, for a TPU topology."""
+"""Jobs that share a process: real ones, compile-only for a TPU topology, and on CPU."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,13 +11,13 @@ import pytest
 from conformance.ir.analysis import analyse
 from conformance.model.outcome import Outcome
 from conformance.worker.job import make_share_key
+from conformance.worker.supervisor import MOST_IDLE
 from tests.bench import Bench, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from conformance.engine.job import FinishedJob
+    from conformance.engine.job import FinishedJob, Job
 
 TPU = "jax0.10.2-py311-tpu.v5e.2x2"
 TELL_PID = "raise ValueError(os.getpid())"
@@ -116,3 +117,65 @@ def test_a_program_compiles_alike_alone_and_after_others(tpu: Bench) -> None:
     assert "value" not in runs[0].blobs
     for ir in ("jaxpr", "stablehlo", "hlo"):
         assert len({analyse(run.blobs[ir].decode(), ir).exact for run in runs}) == 1
+
+
+def on_cpu(bench: Bench, body: str, topic: str, top: str = "import jax", **more: object) -> Job:
+    """Return a job that may share a process."""
+    return replace(bench.job(body, "program()", top, topic=topic), may_share=True, **more)
+
+
+def test_on_cpu_expected_jobs_of_a_file_share_a_process(bench: Bench) -> None:
+    """Others have their own."""
+    job, other = (on_cpu(bench, TELL_PID, topic) for topic in ("one", "two"))
+    first = pid_of(bench.worker.run(job))
+    assert pid_of(bench.worker.run(job)) == first
+    alone = [replace(job, alone=True), replace(job, may_share=False)]
+    assert len({first, *(pid_of(bench.worker.run(each)) for each in (other, *alone))}) == 4
+
+
+def test_a_file_with_side_effects_has_a_process_for_each_job(bench: Bench) -> None:
+    """Its import is repeated by each of them."""
+    top = "import os, jax\nos.environ['SOME_VARIABLE'] = 'set'"
+    job = on_cpu(bench, TELL_PID, "effects", top)
+    assert len({pid_of(bench.worker.run(job)) for _ in range(3)}) == 3
+
+
+LEFT = {
+    "a thread": "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+    "a process": "subprocess.Popen(['sleep', '60'])",
+}
+
+
+@pytest.mark.parametrize("left", LEFT.values(), ids=LEFT)
+def test_what_a_job_leaves_running_is_not_beside_the_next(bench: Bench, left: str) -> None:
+    """Its process ends with it."""
+    top = "import subprocess, threading, time, jax"
+    job = on_cpu(bench, f"if env.cell.release:\n    {left}\n{TELL_PID}", "leaving", top)
+    assert len({pid_of(bench.worker.run(job)) for _ in range(3)}) == 3
+
+
+def test_a_shared_process_starts_each_job_in_an_empty_folder(bench: Bench) -> None:
+    """With files and folders of the last job gone, and its compiled programs."""
+    job = on_cpu(
+        bench,
+        """
+        found = os.listdir()
+        os.mkdir("folder"); open("folder/file", "w").close(); open("file", "w").close()
+        os.symlink("folder", "link")
+        os.chdir("folder")
+        raise ValueError(f"{os.getpid()} {found}")
+        """,
+        "writing",
+    )
+    texts = {str(bench.worker.run(job).error.message) for _ in range(3)}  # type: ignore[union-attr]
+    assert len(texts) == 1
+    assert texts.pop().endswith("[]")
+
+
+def test_few_processes_wait_for_another_job(bench: Bench) -> None:
+    """Those of files that are done end when others start."""
+    jobs = [on_cpu(bench, TELL_PID, f"topic{number}") for number in range(2 * MOST_IDLE)]
+    pids = [pid_of(bench.worker.run(job)) for job in jobs]
+    running = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    assert running == pids[-len(running) :]
+    assert len(running) <= MOST_IDLE + 1
