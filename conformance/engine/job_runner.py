@@ -29,6 +29,9 @@ ATTEMPTS: Final = 2
 RATED: Final = 5
 """Attempts of a job whose attempts disagree: enough to report a rate."""
 
+EQUAL: Final = (Verdict.MATCH, Verdict.KNOWN)
+"""Verdicts of a job that equals its golden."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
@@ -102,7 +105,7 @@ class JobRunner:
                 self.cached.add(job.id)
         for job, record, values, same_host in execute_jobs(self.executor, missing, self.blobs):
             judged = self._judge(job, record, values)
-            if job.may_share and judged.verdict is not Verdict.MATCH:
+            if job.may_share and judged.verdict not in EQUAL:
                 # Another job of its process may be the reason: this was no attempt.
                 unconfirmed[job.id] = (job, [])
             elif _needs_confirmation(judged):
