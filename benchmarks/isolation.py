@@ -1,4 +1,4 @@
-"""Costs of full isolation: a fork per job, a process per job, one process for all; and scaling.
+"""Costs of isolation: a fork per job or per file, a process per job, one for all; and scaling.
 
 `python benchmarks/isolation.py [RELEASE...]`, all in one run; medians over rounds.
 Targets: fork at least 6 times the throughput of a process per job; at most 60 ms a job over one
@@ -15,6 +15,7 @@ import resource
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -129,6 +130,7 @@ class Medians(NamedTuple):
     """Seconds per job, and the speed-up of a second slot, of one release or several."""
 
     fork: float
+    shared: float
     process: float
     one_process: float
     scaling: float
@@ -138,6 +140,7 @@ class Medians(NamedTuple):
         times, over = self.process / self.fork, 1000 * (self.fork - self.one_process)
         print(f"  fork against a process per job: {times:.1f} times the throughput (target 6)")
         print(f"  fork over one process: {over:.0f} ms a job (target 60)")
+        print(f"  fork per file against a fork per job: {self.shared / self.fork:.2f} times")
         print(f"  two at a time against one: {self.scaling:.2f} times (target 1.8)")
 
 
@@ -153,6 +156,10 @@ def measure(release: str) -> Medians:
     forked = time_jobs(
         CellWorker(planned, make_provider(preparation).open, device_lock), jobs, ROUNDS
     )
+    sharing = [replace(job, may_share=True) for job in jobs]
+    shared = time_jobs(
+        CellWorker(planned, make_provider(preparation).open, device_lock), sharing, ROUNDS
+    )
     # Each of these jobs imports jax again, so a few of them are enough.
     spawned = time_jobs(
         CellWorker(planned, make_provider(preparation, spawn=True).open, device_lock), jobs[:4], 1
@@ -160,6 +167,7 @@ def measure(release: str) -> Medians:
     single = time_one_process(environment.python, jobs, ROUNDS)
     print(f"jax {release}")
     print(format_line("  a fork per job", forked))
+    print(format_line("  a fork per file", shared))
     print(format_line("  a process per job", spawned))
     print(format_line("  one long-lived process", single))
     two = measure_scaling(preparation, jobs, ROUNDS)
@@ -168,7 +176,7 @@ def measure(release: str) -> Medians:
     for name, options in (("one process", ()), ("one process, caches cleared", ("clear",))):
         run = partial(time_one_process, environment.python, jobs, options=options)
         measure_usage(run, count).print(name)
-    medians = Medians(*map(statistics.median, (forked, spawned, single, two)))
+    medians = Medians(*map(statistics.median, (forked, shared, spawned, single, two)))
     medians.print()
     return medians
 
