@@ -32,7 +32,7 @@ LAYERS = (
     {"cluster"},
     {"review"},
     {"notify"},
-    {"triage", "suites", "report", "store"},
+    {"triage", "suites", "report", "store", "fuzz"},
     {"search"},
     {"engine"},
     {"judge", "golden"},
@@ -119,7 +119,9 @@ def place(file: Path) -> str:
     return str(file.relative_to(PACKAGE))
 
 
-INSIDE_CELLS = [file for file in FILES if {"kit", "worker"} & set(file.parts)]
+INSIDE_CELLS = [
+    file for file in FILES if {"kit", "worker"} & set(file.parts) or file.match("fuzz/inside/*.py")
+]
 
 
 def test_kit_and_worker_import_nothing_else_of_the_project() -> None:
@@ -209,6 +211,7 @@ def test_there_are_no_import_cycles() -> None:
 
 ENTRIES = (
     "conformance.cli", "conformance.kit", "conformance.worker", "conformance.suites.inside",
+    "conformance.fuzz.inside",
     "conformance.suites.plugin", "conformance.engine.guard",
     "conformance.pytest_plugin", "conformance.__main__", "conformance.ir",
     "conformance.store.migrati",

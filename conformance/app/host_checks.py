@@ -36,7 +36,7 @@ ENOUGH = 2 * 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """The result of one check of the host.
 
     Attributes:
@@ -54,7 +54,7 @@ class Finding:
     status: str = ""
 
 
-def examine_host(context: ProjectContext) -> Iterator[Finding]:
+def examine_host(context: ProjectContext) -> Iterator[CheckResult]:
     """Check everything that a run needs.
 
     Args:
@@ -89,18 +89,18 @@ def examine_host(context: ProjectContext) -> Iterator[Finding]:
         yield _check(what, check)
 
 
-def _make_finding(what: str, said: str, status: str = "ok") -> Finding:
-    return Finding(what=what, ok=status == "ok", said=said, status=status)
+def _make_finding(what: str, said: str, status: str = "ok") -> CheckResult:
+    return CheckResult(what=what, ok=status == "ok", said=said, status=status)
 
 
-def _check(what: str, check: Callable[[], str]) -> Finding:
+def _check(what: str, check: Callable[[], str]) -> CheckResult:
     try:
         return _make_finding(what, check())
     except ConformanceError as error:
         return _make_finding(what, str(error), "wrong")
 
 
-def _check_interpreters(context: ProjectContext) -> Iterator[Finding]:
+def _check_interpreters(context: ProjectContext) -> Iterator[CheckResult]:
     """Yield a finding for each Python; for a missing one, whether a cell needs it."""
     needed = _find_needed_pythons(context)
     for version in sorted({*PYTHONS, *needed}, key=Version):

@@ -56,15 +56,14 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
         "repro": CommandEntry("repro", "Write a one-file reproduction to send upstream."),
     },
     "Nightly": {
-        "triage": CommandEntry(
-            "triage", "Find the release and package that introduced each failure."
-        ),
+        "triage": CommandEntry("triage", "Find the release and package behind each failure."),
         "review": CommandEntry(
             "review", "Decide on each pending change: golden, deviation or neither."
         ),
         "accept": CommandEntry("accept", "Store the results of a run as goldens."),
         "notify": CommandEntry("notify", "Open, update and close an issue for each root cause."),
         "calibrate": CommandEntry("calibrate", "Detect flaky jobs on this host."),
+        "fuzz": CommandEntry("fuzz", "Search for behaviour changes with generated programs."),
     },
     "Environment": {
         "cache": CommandEntry("cache", "Show the disk usage of the cache, and prune it."),

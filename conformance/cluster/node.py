@@ -35,10 +35,10 @@ from conformance.cluster.messages import (
     describe_harness,
     encode,
 )
-from conformance.cluster.warm_workers import WarmWorkers
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.preparation import Provider
 from conformance.engine.result_cache import hash_host
+from conformance.engine.warm_workers import WarmWorkers
 from conformance.errors import InfrastructureError
 from conformance.files import write_atomically
 from conformance.model.outcome import Outcome, Stage

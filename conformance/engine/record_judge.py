@@ -314,11 +314,7 @@ class Judge:
         )
 
     def expects_golden(self, job: Job) -> bool:
-        """Return whether a job must equal a golden that its process survives.
-
-        Args:
-            job: A job that has not run.
-        """
+        """Return whether a job must equal a golden that its process survives."""
         if job.case.kind == "test" or "jax" not in job.planned.versions:
             return False
         golden, _ = self._find_golden(job)

@@ -1,17 +1,23 @@
-"""The warm workers of a node: one per cell, ended by least use under a memory budget."""
+"""Warm workers: one per cell, open between batches, ended by least use under a memory budget."""
 
 from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+from conformance.engine.local_executor import CellWorker
 
-    from conformance.engine.local_executor import CellWorker
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+    from typing import Any
+
+    from conformance.cells.accelerators import DeviceLock
+    from conformance.engine.job import FinishedJob, Job
+    from conformance.engine.local_executor import OpenWorker
 
 
 @dataclass(slots=True)
@@ -96,3 +102,53 @@ class WarmWorkers:
             entries, self._entries = list(self._entries.values()), {}
         for entry in entries:
             entry.worker.interrupt()
+
+
+class WarmExecutor:
+    """An executor whose workers stay open between calls, for many small batches of jobs.
+
+    Args:
+        open_worker: Provides a cell's environment and starts its worker.
+        slots: Number of jobs that run at the same time.
+        device_lock: Lock of the accelerators of this host.
+        workers: The workers.
+    """
+
+    def __init__(
+        self,
+        open_worker: OpenWorker,
+        *,
+        slots: int,
+        device_lock: DeviceLock,
+        workers: WarmWorkers,
+    ) -> None:
+        self._open = open_worker
+        self._device_lock = device_lock
+        self._workers = workers
+        self._threads = ThreadPoolExecutor(slots, "slot")
+
+    @property
+    def identities(self) -> Mapping[str, Mapping[str, Any]]:
+        """Nothing: no record is made of its jobs."""
+        return {}
+
+    def run(self, jobs: Iterable[Job]) -> Generator[FinishedJob]:
+        """Run jobs and yield each as it ends; see `Executor.run`."""
+        futures = [self._threads.submit(self._run, job) for job in jobs]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _run(self, job: Job) -> FinishedJob:
+        with self._workers.lease(
+            job.planned.cell.id, lambda: CellWorker(job.planned, self._open, self._device_lock)
+        ) as worker:
+            return worker.run(job)
+
+    def close(self) -> None:
+        """End the workers with their jobs."""
+        self._workers.close()
+        self._threads.shutdown(cancel_futures=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from conformance.cluster.warm_workers import WarmWorkers
+from conformance.engine.warm_workers import WarmWorkers
 
 if TYPE_CHECKING:
     from conformance.engine.local_executor import CellWorker

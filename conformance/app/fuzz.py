@@ -1,0 +1,127 @@
+"""`conformance fuzz`: a campaign is composed and run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import hypothesis
+import msgspec
+
+from conformance.app.axes import make_upgrade_points
+from conformance.app.session import Session
+from conformance.corpus.behaviour_changes import load_families
+from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
+from conformance.errors import UsageError
+from conformance.fuzz.campaign import Campaign, CampaignLog, CampaignSettings
+from conformance.fuzz.evaluation import Evaluator
+from conformance.fuzz.operation import select_operations
+from conformance.fuzz.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+
+MEMORY: Final = 4 * 2**30
+"""Bytes of idle workers: those of older releases wait for the next finding."""
+PATIENCE: Final = 1800.0
+"""Seconds after which an idle worker is closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuzzOptions:
+    """Options of `conformance fuzz`.
+
+    Attributes:
+        older: Oldest release, as a selector.
+        newer: Newest release, as a selector; equal to `older` to compare a release with itself.
+        minutes: Time limit.
+        seed: Seed of the programs.
+        operations: Patterns of operations; empty for all.
+        folder: Folder of the campaign.
+        resume: Whether to continue the campaign of the folder.
+        jobs: Batches at the same time.
+    """
+
+    older: str
+    newer: str
+    minutes: float
+    seed: int
+    operations: tuple[str, ...]
+    folder: Path
+    resume: bool
+    jobs: int
+
+
+def run_campaign(
+    context: ProjectContext, options: FuzzOptions, report: Callable[[str], None]
+) -> CampaignLog:
+    """Run a campaign, or continue one.
+
+    Args:
+        context: The project.
+        options: The options.
+        report: Called with a line after each round and finding.
+
+    Raises:
+        UsageError: If a selector or a pattern matches nothing, or the folder does not fit the
+            options.
+    """
+    session = Session(context=context)
+    points = make_upgrade_points(context, (options.older, options.newer), "")
+    preparation = session.prepare([point.cell for point in points])
+    operations = select_operations(OPERATIONS, options.operations)
+    settings = CampaignSettings(
+        seed=options.seed,
+        cells=tuple(planned.cell.id for planned in preparation.cells),
+        operations=options.operations,
+        hypothesis=hypothesis.__version__,
+    )
+    if options.resume:
+        log = CampaignLog.load(options.folder)
+        if log.settings != settings:
+            raise UsageError(
+                f"{options.folder} is a campaign with {log.settings}, expected {settings}: "
+                "name another folder with --run"
+            )
+    else:
+        log = CampaignLog.create(options.folder, settings)
+    workers = WarmWorkers(MEMORY, PATIENCE)
+    open_worker = session.make_opener(preparation.locks)
+    families = load_families(context.project.cases)
+    with closing(
+        WarmExecutor(
+            open_worker, slots=options.jobs, device_lock=session.device_lock, workers=workers
+        )
+    ) as executor:
+        Campaign(
+            log=log,
+            evaluator=Evaluator(executor, preparation.cells[0], preparation.cells[-1]),
+            cells=preparation.cells,
+            operations=operations,
+            changes=[change for family in families.values() for change in family.change],
+            report=report,
+        ).run(60 * options.minutes)
+    return log
+
+
+def make_json(log: CampaignLog) -> dict[str, Any]:
+    """Return a campaign and its findings as JSON data.
+
+    Args:
+        log: Log of the campaign.
+    """
+    outcomes = Counter[str]()
+    for done in log.rounds:
+        outcomes.update(done.outcomes)
+    return {
+        "campaign": msgspec.to_builtins(log.settings),
+        "programs": sum(len(done.programs) for done in log.rounds),
+        "outcomes": dict(outcomes),
+        "seconds": round(sum(done.total_seconds for done in log.rounds), 1),
+        "findings": [msgspec.to_builtins(finding) for finding in log.findings.values()],
+    }

@@ -1,0 +1,79 @@
+"""`conformance fuzz`: search for behaviour changes with generated programs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.app.context import count_usable_cores, load_context
+from conformance.cli.output import json_option
+from conformance.cli.progress import explain_interrupt
+from conformance.cli.words import CELLS
+from conformance.errors import UsageError
+from conformance.model.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from conformance.cli.output import Output
+
+
+@click.command("fuzz")
+@click.option(
+    "--from", "older", metavar="SELECTOR", type=CELLS, default="latest-1", show_default=True,
+    help="Oldest release.",
+)  # fmt: skip
+@click.option(
+    "--to", "newer", metavar="SELECTOR", type=CELLS, default="latest", show_default=True,
+    help="Newest release.",
+)  # fmt: skip
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), default=10, show_default=True,
+    help="Time limit; a round that has begun is finished.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+              help="Seed of the programs.")  # fmt: skip
+@click.option(
+    "--ops", "operations", multiple=True, metavar="GLOB",
+    help="Operations of the programs, e.g. 'jnp.cum*'; repeatable.",
+)  # fmt: skip
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1, 256), default=None,
+    help="Number of parallel batches.  [default: one per core]",
+)  # fmt: skip
+@click.option(
+    "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), default=None,
+    metavar="DIR", help="Folder of the campaign.  [default: reports/fuzz/FROM-TO-SEED]",
+)  # fmt: skip
+@click.option("--resume", is_flag=True, help="Continue the campaign of the folder.")
+@json_option("the campaign and its findings")
+def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options: Any) -> int:
+    """Search for unreported behaviour changes with generated programs.
+
+    Each program runs on both ends of a range of releases, in several modes on the newer one, and in
+    NumPy where it can. A difference beyond its error bound is shrunk, dated over all releases of
+    the range, and compared with the history.
+
+    conformance fuzz                                    the two newest releases, ten minutes
+    conformance fuzz --from 0.8.0 --to latest --minutes 60
+    conformance fuzz --ops 'jnp.linalg.*' --ops lax.scan
+    conformance fuzz --resume                           after a crash or Ctrl-C
+
+    Exit status: 0 no new finding, 1 new findings, 2 usage, 4 infrastructure, 70 internal error,
+    130 interrupted.
+    """
+    if importlib.util.find_spec("hypothesis") is None:
+        raise UsageError("fuzz needs Hypothesis: pip install 'jax-conformance[fuzz]'")
+    # Imported here: without the extra, the command still has its help.
+    fuzz = importlib.import_module("conformance.app.fuzz")
+    context = load_context()
+    name = f"{options['older']}-{options['newer']}-{options['seed']}"
+    folder = run_dir or context.project.root / "reports" / "fuzz" / name
+    chosen = fuzz.FuzzOptions(folder=folder, jobs=jobs or count_usable_cores(), **options)
+    with explain_interrupt(f"conformance fuzz --resume --run {folder}"):
+        log = fuzz.run_campaign(context, chosen, output.print)
+    output.write_json(fuzz.make_json(log))
+    new = any(not finding.known for finding in log.findings.values())
+    return ExitCode.UNEXPECTED if new else ExitCode.OK

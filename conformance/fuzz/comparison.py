@@ -1,0 +1,248 @@
+"""Comparison of two results of a program, with an error bound where their numbers differ. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from conformance.fuzz.array_type import find_numpy_dtype, get_kind, get_limits
+from conformance.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from conformance.fuzz.batches import ProgramResult
+    from conformance.model.value import Leaf
+
+SAFETY: Final = 16.0
+"""Factor between the spread of perturbed runs and the error that a correct result may have."""
+ROUNDINGS: Final = 64.0
+"""Roundings of the result itself that a correct result may have."""
+
+
+class Kind(StrEnum):
+    """The kind of a difference, the most severe first."""
+
+    CRASH = "crash"
+    """Only one of them crashes."""
+    HANG = "hang"
+    """Only one of them exceeds its time limit."""
+    OUTCOME = "outcome"
+    """Only one of them raises an error."""
+    ERROR = "error"
+    """Both raise an error, of different types or with different messages."""
+    STRUCTURE = "structure"
+    """Another number of results, or arrays in place of scalars."""
+    SHAPE = "shape"
+    DTYPE = "dtype"
+    NAN = "nan"
+    """One is NaN or infinite where the other is not, or is infinite with another sign."""
+    VALUE = "value"
+    """Numbers differ by more than the error bound."""
+    WEAK_TYPE = "weak type"
+    SHARDING = "sharding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultDifference:
+    """How two results differ.
+
+    Attributes:
+        kind: Kind of the difference.
+        detail: The difference in a sentence, without positions and numbers of one program.
+        example: An example with numbers.
+    """
+
+    kind: Kind
+    detail: str
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Error bound of the elements of one leaf.
+
+    Attributes:
+        center: The element as computed in 64 bits.
+        error: Largest absolute error of a correct result; infinite where nothing can be said,
+            because perturbed runs disagree about NaN or infinity.
+    """
+
+    center: NDArray[Any]
+    error: NDArray[Any]
+
+
+def to_array(leaf: Leaf) -> NDArray[Any]:
+    """Return the elements of a leaf, as an array of its own dtype."""
+    return np.frombuffer(leaf.data, find_numpy_dtype(leaf.dtype)).reshape(leaf.shape)
+
+
+def compare_results(
+    a: ProgramResult, b: ProgramResult, bounds: Sequence[Bound] = (), *, same_release: bool = False
+) -> ResultDifference | None:
+    """Return the most severe difference of two results, None if there is none.
+
+    Args:
+        a: One result.
+        b: The other result.
+        bounds: Error bound of each leaf; without them numbers must be equal, bit by bit.
+        same_release: Whether both are modes of one release, which may differ in weak types,
+            shardings, and messages.
+    """
+    if a.outcome is not b.outcome:
+        return _compare_outcomes(a, b)
+    if a.outcome is not Outcome.OK:
+        if same_release or a.signature == b.signature:
+            return None
+        if a.error != b.error:
+            return ResultDifference(kind=Kind.ERROR, detail=f"{a.error} became {b.error}",
+                              example=f"{a.signature} -> {b.signature}")  # fmt: skip
+        return ResultDifference(
+            kind=Kind.ERROR, detail=f"message of {a.error}", example=f"{a.message} -> {b.message}"
+        )
+    if len(a.leaves) != len(b.leaves):
+        detail = f"{len(a.leaves)} results became {len(b.leaves)}"
+        return ResultDifference(kind=Kind.STRUCTURE, detail=detail)
+    found = [
+        difference
+        for number, (one, other) in enumerate(zip(a.leaves, b.leaves, strict=True))
+        if (
+            difference := _compare_leaves(
+                one, other, bounds[number] if bounds else None, same_release=same_release
+            )
+        )
+    ]
+    return min(found, key=lambda each: [*Kind].index(each.kind), default=None)
+
+
+def _compare_outcomes(a: ProgramResult, b: ProgramResult) -> ResultDifference:
+    outcomes = {a.outcome, b.outcome}
+    kind = Kind.OUTCOME
+    if Outcome.TIMED_OUT in outcomes:
+        kind = Kind.HANG
+    elif outcomes & {Outcome.CRASHED, Outcome.OUT_OF_MEMORY}:
+        kind = Kind.CRASH
+    names = [each.signature or "ok" for each in (a, b)]
+    return ResultDifference(
+        kind=kind, detail=" became ".join(names), example=a.message or b.message
+    )
+
+
+def _compare_leaves(
+    a: Leaf, b: Leaf, bound: Bound | None, *, same_release: bool
+) -> ResultDifference | None:
+    if (a.kind == "python") != (b.kind == "python"):
+        return ResultDifference(kind=Kind.STRUCTURE, detail=f"{a.kind} became {b.kind}")
+    if a.shape != b.shape:
+        return ResultDifference(kind=Kind.SHAPE, detail="shape", example=f"{a.shape} -> {b.shape}")
+    if a.dtype != b.dtype:
+        return ResultDifference(kind=Kind.DTYPE, detail=f"{a.dtype} became {b.dtype}")
+    found = _compare_numbers(a, b, bound) if a.data != b.data else None
+    return found or (None if same_release else _compare_placement(a, b))
+
+
+def _compare_placement(a: Leaf, b: Leaf) -> ResultDifference | None:
+    if a.weak_type != b.weak_type:
+        words = {True: "weak", False: "not weak"}
+        detail = f"{words[a.weak_type]} became {words[b.weak_type]}"
+        return ResultDifference(kind=Kind.WEAK_TYPE, detail=detail)
+    if a.sharding != b.sharding:
+        return ResultDifference(
+            kind=Kind.SHARDING, detail="sharding", example=f"{a.sharding} -> {b.sharding}"
+        )
+    return None
+
+
+def _compare_numbers(a: Leaf, b: Leaf, bound: Bound | None) -> ResultDifference | None:
+    if a.kind in {"python", "key"}:
+        return ResultDifference(
+            kind=Kind.VALUE, detail=a.dtype, example=f"{a.data!r} -> {b.data!r}"
+        )
+    x, y = to_array(a), to_array(b)
+    if get_kind(a.dtype) not in {"float", "complex"}:
+        differing = x != y
+        if bound is not None:
+            differing &= bound.error == 0
+        return _describe(Kind.VALUE, x, y, differing, a.dtype)
+    wide = np.complex128 if get_kind(a.dtype) == "complex" else np.float64
+    with np.errstate(all="ignore"):
+        x, y = x.astype(wide), y.astype(wide)
+        equal = (x == y) | (np.isnan(x) & np.isnan(y))
+        undecided = np.zeros(x.shape, bool) if bound is None else ~np.isfinite(bound.error)
+        special = ~(np.isfinite(x) & np.isfinite(y)) & ~equal & ~undecided
+        if found := _describe(Kind.NAN, x, y, special, a.dtype):
+            return found
+        allowed = np.zeros(x.shape) if bound is None else bound.error
+        differing = ~equal & (np.abs(x - y) > allowed) & ~undecided
+        # -0.0 and 0.0 are equal here, and yet another result.
+        signs = equal & (np.signbit(x.real) != np.signbit(y.real)) & ~np.isnan(x) & (allowed == 0)
+    return _describe(Kind.VALUE, x, y, differing, a.dtype) or _describe(
+        Kind.VALUE, x, y, signs, f"sign of zero, {a.dtype}"
+    )
+
+
+def _describe(
+    kind: Kind, x: NDArray[Any], y: NDArray[Any], differing: NDArray[Any], detail: str
+) -> ResultDifference | None:
+    if not differing.any():
+        return None
+    at = tuple(int(index[0]) for index in np.nonzero(differing)) if differing.ndim else ()
+    count = f"{int(differing.sum())} of {differing.size} elements"
+    return ResultDifference(kind=kind, detail=detail, example=f"{x[at]} -> {y[at]}, {count}")
+
+
+def compute_bounds(runs: Sequence[ProgramResult], like: ProgramResult) -> tuple[Bound, ...] | None:
+    """Return the error bound of each leaf from perturbed runs in 64 bits.
+
+    Each run perturbs the result of every step by up to its epsilon, as Monte Carlo arithmetic
+    does (Parker 1997); the spread of the runs shows how ill-conditioned the program is.
+
+    Args:
+        runs: Results of runs with different perturbations, the first one without.
+        like: The result in the dtypes of the program.
+
+    Returns:
+        The bounds, None if the runs have no comparable results.
+    """
+    if any(run.outcome is not Outcome.OK or len(run.leaves) != len(like.leaves) for run in runs):
+        return None
+    bounds = []
+    for number, leaf in enumerate(like.leaves):
+        found = [run.leaves[number] for run in runs]
+        if leaf.kind in {"python", "key"} or any(one.shape != leaf.shape for one in found):
+            bounds.append(Bound(center=np.zeros(leaf.shape), error=np.zeros(leaf.shape)))
+            continue
+        bounds.append(bound_elements([to_array(one) for one in found], leaf.dtype))
+    return tuple(bounds)
+
+
+def bound_elements(arrays: Sequence[NDArray[Any]], dtype: str) -> Bound:
+    """Return the error bound of the elements of an array.
+
+    Args:
+        arrays: The array in 64 bits, as several runs computed it; the first one is unperturbed.
+        dtype: Dtype in which a program computes it.
+    """
+    kind = get_kind(dtype)
+    wide = np.complex128 if kind == "complex" else np.float64
+    with np.errstate(all="ignore"):
+        values = np.stack([array.astype(wide) for array in arrays])
+        center = values[0]
+        finite = np.isfinite(values)
+        spread = np.max(np.abs(values - center), axis=0)
+        if kind not in {"float", "complex"}:
+            return Bound(center=center, error=np.where(spread > 0, np.inf, 0.0))
+        limits = get_limits(dtype)
+        error = SAFETY * spread + ROUNDINGS * limits.epsilon * np.abs(center) + 4 * limits.smallest
+        stable = finite.all(axis=0)
+        # All runs alike, e.g. all NaN: then each release must be alike, too.
+        alike = np.all(np.isnan(values), axis=0) | np.all(values == center, axis=0)
+        # Above the largest number of its dtype a correct result may be infinite or not.
+        near = np.abs(center) * (1 + ROUNDINGS * limits.epsilon) > limits.largest
+        error = np.where(stable & ~near, error, np.where(alike & ~near, 0.0, np.inf))
+    return Bound(center=center, error=error)

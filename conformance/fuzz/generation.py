@@ -1,0 +1,152 @@
+"""Generation and shrinking of programs by Hypothesis, reproducible by a seed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.control import current_build_context
+from hypothesis.database import InMemoryExampleDatabase, choices_to_bytes
+
+from conformance.fuzz.strategies import programs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.fuzz.program import FuzzProgram
+    from conformance.fuzz.strategies import ProgramSpace
+
+KEY = b"program"
+SECONDARY = KEY + b".secondary"
+"""Key from which Hypothesis replays an example and shrinks it; one under `KEY` counts as shrunk."""
+PER_SEED = 10
+"""Programs that are drawn with one seed of Hypothesis."""
+MOST_TRIALS = 600
+"""Trials of shrinking one program."""
+
+
+class GeneratedProgram(NamedTuple):
+    """A generated program.
+
+    Attributes:
+        program: The program.
+        choices: The choices that Hypothesis made for it, from which it can be shrunk.
+    """
+
+    program: FuzzProgram
+    choices: bytes
+
+
+def generate(space: ProgramSpace, seed: int, count: int) -> list[GeneratedProgram]:
+    """Generate different programs.
+
+    Args:
+        space: The programs to draw from.
+        seed: Seed; the same one gives the same programs with the same release of Hypothesis.
+        count: Programs to draw; equal ones are dropped.
+    """
+    found: dict[str, GeneratedProgram] = {}
+    # Hypothesis derives many programs from earlier ones of the same seed: different seeds differ
+    # more.
+    for number in range(-(-count // PER_SEED)):
+        _collect(space, seed * 2**20 + number, found)
+    return list(found.values())
+
+
+def _collect(space: ProgramSpace, seed: int, found: dict[str, GeneratedProgram]) -> None:
+    """Add the programs of one seed of Hypothesis."""
+
+    @hypothesis.seed(seed)
+    @settings(
+        max_examples=PER_SEED, database=None, phases=[Phase.generate], deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(programs(space))
+    def collect(program: FuzzProgram) -> None:
+        choices = current_build_context().data.choices
+        found.setdefault(program.id, GeneratedProgram(program, choices_to_bytes(choices)))
+
+    collect()
+
+
+def _set_database_key(test: Callable[[], None]) -> None:
+    """Let a test of Hypothesis replay what is stored under `KEY`, as `hypothesis.find` does."""
+    test._hypothesis_internal_database_key = KEY  # type: ignore[attr-defined] # noqa: SLF001
+
+
+class _TimeIsOverError(Exception):
+    """Raised to end shrinking."""
+
+
+def shrink(
+    space: ProgramSpace,
+    generated: GeneratedProgram,
+    fails: Callable[[FuzzProgram], bool],
+    seconds: float,
+) -> GeneratedProgram:
+    """Return the simplest program found that still fails.
+
+    Args:
+        space: The programs that it was drawn from.
+        generated: A program that fails.
+        fails: Whether a program fails in the same way.
+        seconds: Time limit; the simplest program so far is returned then.
+    """
+    database = InMemoryExampleDatabase()
+    database.save(SECONDARY, generated.choices)
+    best = generated
+    known: dict[str, bool] = {}
+    end = time.monotonic() + seconds
+
+    @settings(
+        max_examples=MOST_TRIALS, database=database, deadline=None, report_multiple_bugs=False,
+        phases=[Phase.reuse, Phase.shrink], suppress_health_check=list(HealthCheck),
+        verbosity=hypothesis.Verbosity.quiet,
+    )  # fmt: skip
+    @given(programs(space))
+    def search(program: FuzzProgram) -> None:
+        nonlocal best
+        if time.monotonic() > end:
+            raise _TimeIsOverError
+        if program.id not in known:
+            known[program.id] = fails(program)
+        if known[program.id]:
+            # Hypothesis keeps only examples that are simpler than the last one.
+            choices = current_build_context().data.choices
+            best = min(
+                best, GeneratedProgram(program, choices_to_bytes(choices)),
+                key=lambda one: (len(one.choices), one.choices),
+            )  # fmt: skip
+            raise AssertionError
+
+    _set_database_key(search)
+    with contextlib.suppress(AssertionError, _TimeIsOverError, hypothesis.errors.Flaky):
+        search()
+    return best
+
+
+def replay(space: ProgramSpace, choices: bytes) -> FuzzProgram:
+    """Return the program of some choices.
+
+    Args:
+        space: The programs that it was drawn from.
+        choices: The choices, from `generate` or `shrink`.
+    """
+    database = InMemoryExampleDatabase()
+    database.save(KEY, choices)
+    found: list[FuzzProgram] = []
+
+    @settings(
+        max_examples=1, database=database, deadline=None, phases=[Phase.reuse],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(programs(space))
+    def collect(program: FuzzProgram) -> None:
+        found.append(program)
+
+    _set_database_key(collect)
+    collect()
+    return found[0]

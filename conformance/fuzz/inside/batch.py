@@ -1,0 +1,149 @@
+"""A case file whose only case runs a batch of generated programs, each in several modes."""
+
+from __future__ import annotations
+
+import faulthandler
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from jax import export
+
+from conformance.kit import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Function = Callable[..., Any]
+
+EPSILON = {
+    "float8_e4m3fn": 2.0**-3, "float8_e5m2": 2.0**-2, "bfloat16": 2.0**-7, "float16": 2.0**-10,
+    "float32": 2.0**-23, "complex64": 2.0**-23, "float64": 2.0**-52, "complex128": 2.0**-52,
+}  # fmt: skip
+"""Distance between 1 and the next number."""
+SECONDS = 10.0
+"""Seconds of a program in one mode, after which the process of a batch ends."""
+LONGEST = 2000
+"""Characters of an error message."""
+
+
+@probe(records="only fuzzing runs it, which compares the results of different cells and modes")
+def batch(_: Any, programs: Sequence[Mapping[str, Any]]) -> Any:
+    """Run programs, and return the result or the error of each in each mode.
+
+    Args:
+        programs: For each program its `source`, which defines `function` and `args`, and `modes`.
+            `dtypes` has the dtype of each variable by number for the mode `perturbed`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            {mode: _run(number, len(programs), mode, program) for mode in program["modes"]}
+            for number, program in enumerate(programs)
+        ]
+
+
+def _run(number: int, count: int, mode: str, program: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the observation of a program in a mode."""
+    # If this process dies, its last line names the program that it was running.
+    print(f"program {number}", flush=True)  # noqa: T201 - its output is evidence
+    if count > 1:  # the time limit of a single program is that of its job
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+    try:
+        return _observe(program, mode)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _observe(program: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    """Return `{"value": leaves}` or `{"error": [TYPE, MESSAGE]}`."""
+    kind, _, seed = mode.partition(" ")
+    try:
+        names = {"perturb": _make_perturbation(program.get("dtypes", {}), int(seed or 0))}
+        exec(program["source"], names)  # noqa: S102 - rendered from the tables of this project
+        value = MODES[kind](names["function"], names["args"])
+        leaves = jax.tree_util.tree_leaves(jax.block_until_ready(value))
+        return {"value": [_describe(leaf) for leaf in leaves]}
+    except Exception as error:  # noqa: BLE001 - any error of a program is a result
+        return {"error": [type(error).__name__, str(error)[:LONGEST]]}
+
+
+def _describe(leaf: Any) -> Any:
+    """Return a leaf that can be observed: arrays, and scalars as text."""
+    if isinstance(leaf, jax.Array):
+        return leaf
+    if isinstance(leaf, np.ndarray) and leaf.dtype.kind != "V":
+        return leaf
+    # The tangent of an integer: each release has a class of its own for it.
+    return "float0" if "float0" in str(getattr(leaf, "dtype", "")) else repr(leaf)
+
+
+def _make_perturbation(dtypes: Mapping[str, str], seed: int) -> Function:
+    """Return a function that models the rounding of a step, as Monte Carlo arithmetic does.
+
+    Args:
+        dtypes: Dtype of each variable in the program as it was generated, by number.
+        seed: Seed of the roundings; 0 rounds nothing.
+    """
+
+    def perturb(value: Any, number: int) -> Any:
+        epsilon = EPSILON.get(dtypes.get(str(number), ""), 0.0)
+        if not seed or not epsilon or not jax.numpy.issubdtype(value.dtype, jax.numpy.inexact):
+            return value
+        noise = np.random.RandomState(1000 * seed + number).uniform(-1, 1, value.shape)
+        # Not where it is zero: a product with an infinite number would become NaN.
+        factor = jax.numpy.asarray(1 + epsilon * noise, value.real.dtype)
+        return value * factor
+
+    return perturb
+
+
+def _run_perturbed(function: Function, args: Sequence[Any]) -> Any:
+    """Run a program in 64 bits."""
+    wide = {"f": np.float64, "c": np.complex128}
+    return jax.jit(function)(
+        *(
+            np.asarray(arg, np.float64 if arg.dtype.kind == "V" else wide.get(arg.dtype.kind))
+            for arg in args
+        )
+    )
+
+
+def _run_sharded(function: Function, args: Sequence[Any]) -> Any:
+    """Run a program with each argument sharded along its first divisible dimension."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("devices",))
+    count = len(jax.devices())
+
+    def place(arg: Any) -> Any:
+        axes = [None] * arg.ndim
+        for axis, extent in enumerate(arg.shape):
+            if extent and extent % count == 0:
+                axes[axis] = "devices"  # type: ignore[call-overload]
+                break
+        spec = jax.sharding.PartitionSpec(*axes)
+        return jax.device_put(arg, jax.sharding.NamedSharding(mesh, spec))
+
+    return jax.jit(function)(*map(place, args))
+
+
+def _run_vmapped(function: Function, args: Sequence[Any]) -> Any:
+    mapped = jax.jit(jax.vmap(function))(*(arg[None] for arg in args))
+    return jax.tree_util.tree_map(lambda leaf: leaf[0], mapped)
+
+
+def _run_exported(function: Function, args: Sequence[Any]) -> Any:
+    exported = export.export(jax.jit(function))(*args)
+    return export.deserialize(exported.serialize()).call(*args)
+
+
+MODES: dict[str, Function] = {
+    "jit": lambda function, args: jax.jit(function)(*args),
+    "eager": lambda function, args: function(*map(jax.numpy.asarray, args)),
+    "vmap": _run_vmapped,
+    "sharded": _run_sharded,
+    "remat": lambda function, args: jax.jit(jax.checkpoint(function))(*args),
+    "export": _run_exported,
+    "perturbed": _run_perturbed,
+}
+"""Ways to run a program that must agree with `jit`; `perturbed N` is for error bounds."""

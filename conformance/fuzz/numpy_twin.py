@@ -1,0 +1,111 @@
+"""The reference of a program by NumPy in float64, with an error bound from perturbed runs."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from conformance.fuzz.array_type import find_numpy_dtype, get_kind, get_limits
+from conformance.fuzz.comparison import Bound, bound_elements, to_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from conformance.fuzz.batches import ProgramResult
+    from conformance.fuzz.program import FuzzProgram
+
+MARGIN: Final = 1e3
+"""Factor below the largest number of a dtype at which an operation may overflow within itself."""
+RUNS: Final = 6
+"""Runs with perturbed results of steps, in addition to the one without."""
+
+
+def evaluate_inputs(program: FuzzProgram) -> list[NDArray[Any]]:
+    """Return the inputs of a program, in its dtypes."""
+    spelled = types.SimpleNamespace(dtype=find_numpy_dtype)
+    with np.errstate(all="ignore"):
+        return [eval(text, {"np": np, "jnp": spelled}) for text in program.inputs]  # noqa: S307
+
+
+def compute_reference(program: FuzzProgram, like: ProgramResult) -> tuple[Bound, ...] | None:
+    """Return the reference of each result with its error bound, None if there is none.
+
+    Args:
+        program: A program.
+        like: Its result in a cell, for the dtypes.
+    """
+    source = program.render_twin()
+    if not source:
+        return None
+    inputs = [_widen(array) for array in evaluate_inputs(program)]
+    try:
+        runs = [_run(source, inputs, program.dtypes, seed) for seed in range(RUNS + 1)]
+    except Exception:  # noqa: BLE001 - NumPy refuses what jax may accept
+        return None
+    if any(len(run) != len(like.leaves) for run in runs):
+        return None
+    bounds = []
+    for number, leaf in enumerate(like.leaves):
+        arrays = [np.asarray(run[number]) for run in runs]
+        if arrays[0].shape != leaf.shape:
+            return None
+        bounds.append(bound_elements(arrays, leaf.dtype))
+    return tuple(bounds)
+
+
+def _widen(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    kind = get_kind(array.dtype.name)
+    return array.astype(np.float64) if kind == "float" else array
+
+
+def _run(
+    source: str, inputs: list[NDArray[Any]], dtypes: dict[str, str], seed: int
+) -> list[NDArray[Any]]:
+    names: dict[str, Any] = {"perturb": _make_perturbation(dtypes, seed)}
+    with np.errstate(all="ignore"):
+        exec(source, names)  # noqa: S102 - rendered from the tables of this package
+        results = names["body"](*inputs)
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def _make_perturbation(dtypes: dict[str, str], seed: int) -> Callable[[Any, int], Any]:
+    def perturb(value: Any, number: int) -> Any:
+        dtype = dtypes[str(number)]
+        if not seed or get_kind(dtype) not in {"float", "complex"}:
+            return value
+        limits = get_limits(dtype)
+        noise = np.random.RandomState(1000 * seed + number).uniform(-1, 1, np.shape(value))
+        value = value * (1 + limits.epsilon * noise)
+        if seed % 2:
+            # What is close to overflow, or is denormal, may be infinite, or zero.
+            value = np.where(np.abs(value) > limits.largest / MARGIN, np.inf, value)
+            value = np.where(np.abs(value) < limits.smallest_normal, 0.0, value)
+        return value
+
+    return perturb
+
+
+def find_wrong_elements(result: ProgramResult, reference: tuple[Bound, ...]) -> str:
+    """Return the first element that differs from its reference, empty if none does.
+
+    Args:
+        result: Result of a program that ended well.
+        reference: See `compute_reference`.
+    """
+    for leaf, bound in zip(result.leaves, reference, strict=True):
+        wide = np.complex128 if get_kind(leaf.dtype) == "complex" else np.float64
+        with np.errstate(all="ignore"):
+            seen, expected = to_array(leaf).astype(wide), bound.center.astype(wide)
+            equal = (seen == expected) | (np.isnan(seen) & np.isnan(expected))
+            near = np.abs(seen - expected) <= bound.error
+        wrong = ~equal & ~near & np.isfinite(bound.error)
+        if wrong.any():
+            at = tuple(int(index[0]) for index in np.nonzero(wrong)) if wrong.ndim else ()
+            return f"{leaf.dtype}: {seen[at]}, expected {expected[at]} within {bound.error[at]:.3g}"
+    return ""

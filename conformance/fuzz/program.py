@@ -1,0 +1,199 @@
+"""Generated programs: a function of typed steps, the transforms around it, and its inputs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.fuzz.array_type import ArrayType
+
+INDENT: Final = "    "
+HEAD: Final = """\
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+"""
+"""Imports of every rendered program."""
+
+
+class Variable(NamedTuple):
+    """A variable of a program.
+
+    Attributes:
+        name: Name in the rendered program, unique within it.
+        type: Type.
+    """
+
+    name: str
+    type: ArrayType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFunction:
+    """A function of typed steps.
+
+    Attributes:
+        name: Name, unique within the program.
+        parameters: Its parameters.
+        steps: Its steps, in order.
+        returns: Expression that it returns.
+        results: Variables that the expression is made of.
+    """
+
+    name: str
+    parameters: tuple[Variable, ...]
+    steps: tuple[Step, ...]
+    returns: str
+    results: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The call of one operation.
+
+    Attributes:
+        operation: Name of the operation, e.g. `jnp.cumsum`.
+        code: The call as a Python expression of variables.
+        twin: The same in NumPy, with the same variables as arrays of float64 for floating-point
+            ones; empty if NumPy has no equal operation.
+        operands: Names of the variables in the call.
+        results: Variables that it defines.
+        functions: Functions that the call takes, defined before it.
+    """
+
+    operation: str
+    code: str
+    twin: str = ""
+    operands: tuple[str, ...] = ()
+    results: tuple[Variable, ...]
+    functions: tuple[ProgramFunction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """A transform around the function of a program.
+
+    Attributes:
+        name: Name, e.g. `vmap`.
+        code: The transformed function as a Python expression, with `{f}` for the function.
+        statements: Statements before it, e.g. one that makes a mesh.
+        types: Types of the parameters of the transformed function.
+        results: Types of its results.
+    """
+
+    name: str
+    code: str
+    statements: tuple[str, ...] = ()
+    types: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuzzProgram:
+    """A generated program.
+
+    Attributes:
+        body: The innermost function.
+        transforms: Transforms around it, the innermost first.
+        inputs: Python expressions of the arguments of the outermost function.
+        devices: Number of devices that it needs.
+        x64: Whether 64-bit types are enabled.
+    """
+
+    body: ProgramFunction
+    transforms: tuple[Transform, ...] = ()
+    inputs: tuple[str, ...] = ()
+    devices: int = 1
+    x64: bool = False
+
+    @property
+    def id(self) -> str:
+        """16 hexadecimal digits of a hash of the program; equal programs have equal ids."""
+        text = f"{self.render()}\n{self.devices} {self.x64}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """Names of its operations."""
+        return frozenset(step.operation for step in _walk(self.body))
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """Dtype of each parameter and result of a step, by the number in its name."""
+        results = [variable for step in _walk(self.body) for variable in step.results]
+        variables = (*self.body.parameters, *results)
+        return {variable.name[1:]: variable.type.dtype for variable in variables}
+
+    def render(self, options: RenderOptions | None = None) -> str:
+        """Return the program as Python source that defines `function` and `args`.
+
+        Args:
+            options: Spelling of the program; by default that for people.
+        """
+        options = options or RenderOptions()
+        lines = [*HEAD.splitlines(), "", *_render_function(self.body, options), ""]
+        name = self.body.name
+        for number, transform in enumerate(self.transforms):
+            lines += transform.statements
+            lines.append(f"f{number} = {transform.code.replace('{f}', name)}")
+            name = f"f{number}"
+        lines.append(f"function = {name}")
+        lines.append("args = (")
+        lines += [f"{INDENT}{text}," for text in self.inputs]
+        lines.append(")")
+        return "\n".join(lines) + "\n"
+
+    def render_twin(self) -> str:
+        """Return the program in NumPy, empty unless all of its operations have a twin."""
+        if self.transforms or not all(step.twin for step in _walk(self.body)):
+            return ""
+        options = RenderOptions(twin=True)
+        return "\n".join(["import numpy as np", "", *_render_function(self.body, options)]) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderOptions:
+    """How a program is spelled.
+
+    Attributes:
+        perturbed: Whether each parameter and result of a step is passed through
+            `perturb(VALUE, NUMBER)`, which models the rounding of the step.
+        twin: Whether the steps are those of NumPy.
+        replacements: Operations that are spelled otherwise, by name.
+    """
+
+    perturbed: bool = False
+    twin: bool = False
+    replacements: Mapping[str, str] = field(default_factory=dict)
+
+
+def _render_function(function: ProgramFunction, options: RenderOptions) -> Iterator[str]:
+    names = ", ".join(variable.name for variable in function.parameters)
+    yield f"def {function.name}({names}):"
+    if options.perturbed or options.twin:
+        yield from map(_perturb, function.parameters)
+    for step in function.steps:
+        for inner in step.functions:
+            yield from (INDENT + line for line in _render_function(inner, options))
+        targets = ", ".join(variable.name for variable in step.results)
+        yield f"{INDENT}{targets} = {step.twin if options.twin else step.code}"
+        if options.perturbed or options.twin:
+            yield from map(_perturb, step.results)
+    yield f"{INDENT}return {function.returns}"
+
+
+def _perturb(variable: Variable) -> str:
+    return f"{INDENT}{variable.name} = perturb({variable.name}, {int(variable.name[1:])})"
+
+
+def _walk(function: ProgramFunction) -> Iterator[Step]:
+    """Yield the steps of a function and of the functions within it."""
+    for step in function.steps:
+        yield step
+        for inner in step.functions:
+            yield from _walk(inner)

@@ -1,0 +1,199 @@
+"""The scope in which a function is drawn: its variables, and what may be used within it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hypothesis import strategies as st
+
+from conformance.fuzz.array_type import DTYPES, NARROW, WIDE, ArrayType, get_kind
+from conformance.fuzz.program import Step, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from conformance.fuzz.program import ProgramFunction
+
+    Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+T = TypeVar("T")
+EXTENTS: Final = (2, 3, 4, 1, 5, 8, 0)
+"""Extents of new dimensions, the simplest first."""
+MOST_ELEMENTS: Final = 4096
+"""Elements of a result: programs compute little and print as a whole."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """A function while it is drawn.
+
+    Attributes:
+        draw: Draws from a strategy.
+        x64: Whether 64-bit types are enabled.
+        axes: Sizes of the named axes that collectives may use, by name.
+        outer: The scope around this one, whose variables it may use; None for the outermost.
+        numbers: Numbers of new names.
+        inputs: Parameters so far; an operation that finds no operand adds one.
+        variables: Parameters and results of steps so far, the newest last.
+        steps: Steps so far.
+    """
+
+    draw: Draw
+    x64: bool = False
+    axes: Mapping[str, int] = field(default_factory=dict)
+    outer: Scope | None = None
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    inputs: list[Variable] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def choose(self, values: Sequence[T]) -> T:
+        """Draw one of some values; Hypothesis shrinks to the first."""
+        chosen: T = self.draw(st.sampled_from(values)) if len(values) > 1 else values[0]
+        return chosen
+
+    def flip(self) -> bool:
+        """Draw a truth value; Hypothesis shrinks to False."""
+        return bool(self.draw(st.booleans()))
+
+    def rarely(self, rate: int) -> bool:
+        """Draw True once in so many times; Hypothesis shrinks to False."""
+        return self.integer(0, rate - 1) == rate - 1
+
+    def integer(self, smallest: int, largest: int) -> int:
+        """Draw an integer; Hypothesis shrinks to 0, or to the one next to it."""
+        return int(self.draw(st.integers(smallest, largest)))
+
+    def choose_dtype(self, kinds: Sequence[str], *, narrow: bool = False) -> str:
+        """Draw a dtype.
+
+        Args:
+            kinds: Kinds that it may have, or dtypes.
+            narrow: Whether it may be one of `NARROW`.
+        """
+        return self.choose(
+            [
+                dtype
+                for dtype in DTYPES
+                if (get_kind(dtype) in kinds or dtype in kinds)
+                and (narrow or dtype not in NARROW)
+                and (self.x64 or dtype not in WIDE)
+            ]
+        )
+
+    def choose_shape(self, smallest: int = 0, largest: int = 3, least: int = 0) -> tuple[int, ...]:
+        """Draw a shape.
+
+        Args:
+            smallest: Smallest rank.
+            largest: Largest rank.
+            least: Smallest extent of a dimension.
+        """
+        ranks = sorted(range(smallest, largest + 1), key=lambda rank: (rank != 1, rank))
+        extents = [extent for extent in EXTENTS if extent >= least]
+        return tuple(self.choose(extents) for _ in range(self.choose(ranks)))
+
+    def choose_axis(self, type_: ArrayType, least: int = 0) -> int | None:
+        """Draw an axis, in half of the cases negative; None if no extent is large enough.
+
+        Args:
+            type_: Type of the array.
+            least: Smallest extent along the axis.
+        """
+        axes = [axis for axis, extent in enumerate(type_.shape) if extent >= least]
+        if not axes:
+            return None
+        axis = self.choose(axes)
+        return axis - type_.rank if self.flip() else axis
+
+    def add_input(self, type_: ArrayType) -> Variable:
+        """Add a parameter."""
+        variable = Variable(f"x{next(self.numbers)}", type_)
+        self.inputs.append(variable)
+        self.variables.append(variable)
+        return variable
+
+    def pick(self, accept: Callable[[ArrayType], bool], make: Callable[[], ArrayType]) -> Variable:
+        """Draw an operand among the variables of a fitting type, the newest first, or a new one.
+
+        Args:
+            accept: Whether a type fits.
+            make: Draws the type of a new parameter.
+        """
+        known = [variable for variable in reversed(self.variables) if accept(variable.type)]
+        number = self.integer(0, len(known)) if known else 0
+        if number < len(known):
+            return known[number]
+        if self.outer is None:
+            return self.add_input(make())
+        # A function within another one has fixed parameters: it closes over a variable.
+        return self.outer.pick(accept, make)
+
+    def pick_kind(
+        self,
+        kinds: Sequence[str],
+        *,
+        smallest: int = 0,
+        largest: int = 3,
+        least: int = 0,
+        narrow: bool = False,
+    ) -> Variable:
+        """Draw an operand of some kinds.
+
+        Args:
+            kinds: Kinds that its dtype may have, or dtypes.
+            smallest: Smallest rank.
+            largest: Largest rank.
+            least: Smallest extent of a dimension.
+            narrow: Whether its dtype may be one of `NARROW`.
+        """
+
+        def accept(type_: ArrayType) -> bool:
+            return (
+                (type_.kind in kinds or type_.dtype in kinds)
+                and smallest <= type_.rank <= largest
+                and all(extent >= least for extent in type_.shape)
+                and (narrow or type_.dtype not in NARROW)
+            )
+
+        def make() -> ArrayType:
+            shape = self.choose_shape(smallest, largest, least)
+            return ArrayType(shape, self.choose_dtype(kinds, narrow=narrow))
+
+        return self.pick(accept, make)
+
+    def add(
+        self,
+        operation: str,
+        code: str,
+        operands: Sequence[Variable],
+        *results: ArrayType,
+        twin: str = "",
+        functions: tuple[ProgramFunction, ...] = (),
+    ) -> tuple[Variable, ...]:
+        """Add a step, and return its results.
+
+        Args:
+            operation: Name of the operation.
+            code: Expression with `{0}`, `{1}`, ... for the operands.
+            operands: The operands.
+            results: Types of the results.
+            twin: The same in NumPy, empty for none.
+            functions: Functions that the call takes.
+        """
+        names = [operand.name for operand in operands]
+        made = tuple(Variable(f"v{next(self.numbers)}", result) for result in results)
+        self.steps.append(
+            Step(
+                operation=operation,
+                code=code.format(*names),
+                twin=twin.format(*names),
+                operands=tuple(names),
+                results=made,
+                functions=functions,
+            )
+        )
+        self.variables += made
+        return made

@@ -1,0 +1,122 @@
+"""Hypothesis strategies that draw programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import strategies as st
+
+from conformance.fuzz.array_type import ArrayType, has_inexact
+from conformance.fuzz.input_values import draw_input
+from conformance.fuzz.operations import COSTLY, OPERATIONS
+from conformance.fuzz.program import FuzzProgram, ProgramFunction, Transform
+from conformance.fuzz.scope import MOST_ELEMENTS, Scope
+from conformance.fuzz.transforms import TRANSFORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.fuzz.operation import Operation
+    from conformance.fuzz.transform import TransformKind
+
+STEPS: Final = (1, 1, 2, 1, 1, 3, 1, 2, 1, 1, 4, 5)
+"""Numbers of steps to choose from: small programs compile fast, and most differences are small."""
+TRANSFORMS_AROUND: Final = (0, 1, 0, 1, 0, 2, 1, 0, 1, 3)
+"""Numbers of transforms to choose from."""
+COSTLY_RATE: Final = 16
+"""One step of so many is costly, see `COSTLY`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramSpace:
+    """The programs to draw from.
+
+    Attributes:
+        operations: Operations of their steps.
+        transforms: Transforms around them.
+        x64: Whether they run with 64-bit types enabled.
+    """
+
+    operations: tuple[Operation, ...] = OPERATIONS
+    transforms: tuple[TransformKind, ...] = TRANSFORMS
+    x64: bool = False
+
+
+@st.composite
+def programs(draw: Callable[[st.SearchStrategy[Any]], Any], space: ProgramSpace) -> FuzzProgram:
+    """Draw a program.
+
+    Args:
+        draw: Draws from a strategy.
+        space: The programs to draw from.
+    """
+    scope = Scope(draw=draw, x64=space.x64)
+    kinds = _draw_transforms(scope, space.transforms)
+    frames = [kind.make_frame(scope, number) for number, kind in enumerate(kinds)]
+    scope.axes = {name: size for frame in frames for name, size in frame.axes.items()}
+    modes = {mode for kind in kinds for mode in kind.modes}
+    usable = [
+        operation
+        for operation in space.operations
+        if (scope.axes or not operation.needs_axis) and not modes & {*operation.lacks}
+    ]
+    body = _draw_body(scope, usable, inexact=bool(modes))
+    transforms: list[Transform] = []
+    types = tuple(variable.type for variable in body.parameters)
+    results = tuple(variable.type for variable in body.results)
+    for kind, frame in zip(kinds, frames, strict=True):
+        made = kind.apply(scope, frame, types, results)
+        if made is None or any(one.size > MOST_ELEMENTS for one in (*made.types, *made.results)):
+            if frame.axes:
+                break  # the collectives of the body have no axis without it
+            continue
+        transforms.append(made)
+        types, results = made.types, made.results
+    return FuzzProgram(
+        body=body,
+        transforms=tuple(transforms),
+        inputs=tuple(draw_input(scope, type_) for type_ in types),
+        devices=max([1, *(frame.devices for frame in frames)]),
+        x64=space.x64,
+    )
+
+
+def _draw_transforms(scope: Scope, known: Sequence[TransformKind]) -> list[TransformKind]:
+    """Draw the transforms of a program, the innermost first."""
+    kinds: list[TransformKind] = []
+    for _ in range(scope.choose(TRANSFORMS_AROUND) if known else 0):
+        fitting = [kind for kind in known if kind.fits(kinds)]
+        kinds.append(scope.choose(fitting))
+    return kinds
+
+
+def _draw_body(scope: Scope, operations: Sequence[Operation], *, inexact: bool) -> ProgramFunction:
+    """Draw the innermost function.
+
+    Args:
+        scope: Its scope.
+        operations: Operations to choose from.
+        inexact: Whether its results must be floating-point or complex, to be differentiated.
+    """
+    cheap, costly = ([one for one in operations if (one.name in COSTLY) is each]
+                     for each in (False, True))  # fmt: skip
+    for _ in range(scope.choose(STEPS)):
+        rare = scope.rarely(COSTLY_RATE)
+        operation = scope.choose(costly if costly and (rare or not cheap) else cheap)
+        operation.rule(scope, operation)
+    if not scope.variables:
+        scope.add_input(ArrayType((), "float32"))
+    used = {name for step in scope.steps for name in step.operands}
+    results = [variable for variable in scope.variables if variable.name not in used]
+    if inexact:
+        results = [variable for variable in results if has_inexact(variable.type)]
+        if not results:
+            last = scope.variables[-1]
+            results = [*scope.add(".astype", '{0}.astype("float32")', [last],
+                                  last.type.with_dtype("float32"))]  # fmt: skip
+    returns = ", ".join(variable.name for variable in results)
+    return ProgramFunction(
+        name="body", parameters=tuple(scope.inputs), steps=tuple(scope.steps),
+        returns=returns if len(results) == 1 else f"({returns})", results=tuple(results),
+    )  # fmt: skip
