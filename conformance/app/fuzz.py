@@ -19,6 +19,7 @@ from conformance.fuzz.campaign import Campaign, CampaignLog, CampaignSettings
 from conformance.fuzz.evaluation import Evaluator
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import OPERATIONS
+from conformance.fuzz.render import render_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ def run_campaign(
             options.
     """
     session = Session(context=context)
-    points = make_upgrade_points(context, (options.older, options.newer), "")
+    points = make_upgrade_points(context, (options.older, options.newer), "cpu")
     preparation = session.prepare([point.cell for point in points])
     operations = select_operations(OPERATIONS, options.operations)
     settings = CampaignSettings(
@@ -98,14 +99,18 @@ def run_campaign(
             open_worker, slots=options.jobs, device_lock=session.device_lock, workers=workers
         )
     ) as executor:
-        Campaign(
+        campaign = Campaign(
             log=log,
             evaluator=Evaluator(executor, preparation.cells[0], preparation.cells[-1]),
             cells=preparation.cells,
             operations=operations,
             changes=[change for family in families.values() for change in family.change],
             report=report,
-        ).run(60 * options.minutes)
+        )
+        try:
+            campaign.run(60 * options.minutes)
+        finally:  # also after Ctrl-C
+            (log.folder / "findings.md").write_text(render_markdown(log))
     return log
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), default=None,
-    metavar="DIR", help="Folder of the campaign.  [default: reports/fuzz/FROM-TO-SEED]",
+    metavar="DIR", help="Folder of the campaign.  [default: reports/campaigns/FROM-TO-SEED]",
 )  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the campaign of the folder.")
 @json_option("the campaign and its findings")
@@ -70,10 +70,11 @@ def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options
     fuzz = importlib.import_module("conformance.app.fuzz")
     context = load_context()
     name = f"{options['older']}-{options['newer']}-{options['seed']}"
-    folder = run_dir or context.project.root / "reports" / "fuzz" / name
+    folder = run_dir or context.project.root / "reports" / "campaigns" / name
     chosen = fuzz.FuzzOptions(folder=folder, jobs=jobs or count_usable_cores(), **options)
     with explain_interrupt(f"conformance fuzz --resume --run {folder}"):
         log = fuzz.run_campaign(context, chosen, output.print)
+    output.print(f"findings in {folder / 'findings.md'}")
     output.write_json(fuzz.make_json(log))
     new = any(not finding.known for finding in log.findings.values())
     return ExitCode.UNEXPECTED if new else ExitCode.OK

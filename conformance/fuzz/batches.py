@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 FILE: Final = Path(__file__).with_name("inside") / "batch.py"
 DEVICES: Final = 4
 """Devices of the process of a batch: the most that a program needs."""
+SIGNATURE: Final = 100
+"""Characters of a message that count: what follows quotes the program."""
 TIMEOUT: Final = 60.0
 """Seconds of a batch of many programs."""
 ALONE_TIMEOUT: Final = 20.0
@@ -65,8 +67,14 @@ class ProgramResult:
 
     @property
     def signature(self) -> str:
-        """Signature of its error, without numbers that depend on the program; empty for none."""
-        return make_signature(self.error, self.message) if self.error else ""
+        """Its error without what depends on the program; empty for none."""
+        if not self.error:
+            return ""
+        # jax.errors.JaxRuntimeError, which jaxlib called XlaRuntimeError.
+        kind = self.error.replace("XlaRuntimeError", "JaxRuntimeError")
+        # An instruction of the compiled program is quoted with its number and location.
+        text, _, _ = self.message.partition("\n")[0].partition("%")
+        return make_signature(kind, text[:SIGNATURE])
 
 
 Results = dict[str, "ProgramResult"]

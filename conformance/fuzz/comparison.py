@@ -99,7 +99,7 @@ def compare_results(
     if a.outcome is not Outcome.OK:
         if same_release or a.signature == b.signature:
             return None
-        if a.error != b.error:
+        if a.signature.partition(":")[0] != b.signature.partition(":")[0]:
             return ResultDifference(kind=Kind.ERROR, detail=f"{a.error} became {b.error}",
                               example=f"{a.signature} -> {b.signature}")  # fmt: skip
         return ResultDifference(
