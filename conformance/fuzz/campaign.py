@@ -233,7 +233,11 @@ class Campaign:
         for known in self.log.findings.values():
             if known.covers(generated.program, divergence):
                 self._count(known, generated.program)
-                return
+                # Its operations may differ for another reason: the second, fourth, eighth ...
+                # program is shrunk all the same.
+                if not is_power_of_two(len(self.log.findings[known.id].programs)):
+                    return
+                break
         finding = make_finding(self.evaluator, space, generated, divergence)
         if finding is None:
             return
@@ -252,6 +256,11 @@ class Campaign:
         if program.id not in finding.programs and len(finding.programs) < MOST_OCCURRENCES:
             programs = (*finding.programs, program.id)
             self.log.add_finding(msgspec.structs.replace(finding, programs=programs))
+
+
+def is_power_of_two(number: int) -> bool:
+    """Return whether a positive number is a power of two."""
+    return number & (number - 1) == 0
 
 
 def describe_finding(finding: Finding) -> str:

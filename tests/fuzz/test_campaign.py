@@ -1,0 +1,160 @@
+"""Campaigns: their log, and one that finds a real change."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from conformance.app.context import load_context
+from conformance.app.fuzz import FuzzOptions, make_json, run_campaign
+from conformance.corpus.behaviour_changes import BehaviourChange
+from conformance.errors import UsageError
+from conformance.fuzz import campaign
+from conformance.fuzz.campaign import CampaignLog, CampaignSettings, Round
+from conformance.fuzz.findings import Finding, find_known
+from conformance.fuzz.render import render_markdown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = CampaignSettings(seed=1, cells=("jax0.11.2", "jax0.12.0"), hypothesis="6.0")
+FINDING = Finding(
+    id="abc", oracle="release", kind="value", detail="float32", example="1.0 -> 2.0",
+    operations=("jnp.cumsum",), transforms=("vmap",), releases=("0.12.0",), script="x = 1\n",
+    choices="00", programs=("p1",),
+)  # fmt: skip
+
+
+def make_round(number: int, *programs: str) -> Round:
+    """Return a round of these programs."""
+    return Round(
+        number=number, x64=False, programs=programs, outcomes={"ok": len(programs)}, divergent=0,
+        seconds=2.0, total_seconds=3.0,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> CampaignLog:
+    """A log with one round and one finding."""
+    made = CampaignLog.create(tmp_path / "campaign", SETTINGS)
+    made.add_round(make_round(0, "p1", "p2"))
+    made.add_finding(FINDING)
+    return made
+
+
+def test_a_campaign_goes_on_where_it_ended(log: CampaignLog) -> None:
+    """Its settings, rounds and findings are those of its log, findings in their last state."""
+    log.add_finding(msgspec.structs.replace(FINDING, programs=("p1", "p2")))
+    loaded = CampaignLog.load(log.folder)
+    assert loaded.settings == SETTINGS
+    assert loaded.rounds == log.rounds
+    assert loaded.findings["abc"].programs == ("p1", "p2")
+    assert loaded.tried == {"p1", "p2"}
+
+
+@pytest.mark.parametrize("name", ["rounds.jsonl", "findings.jsonl"])
+def test_half_a_line_of_a_killed_process_is_dropped(log: CampaignLog, name: str) -> None:
+    """The next line begins a line of its own."""
+    with (log.folder / name).open("ab") as stream:
+        stream.write(b'{"number":1,"x6')
+    loaded = CampaignLog.load(log.folder)
+    assert (len(loaded.rounds), len(loaded.findings)) == (1, 1)
+    loaded.add_round(make_round(1, "p3"))
+    assert [done.number for done in CampaignLog.load(log.folder).rounds] == [0, 1]
+
+
+def test_a_folder_has_one_campaign(log: CampaignLog) -> None:
+    """Another one needs another folder."""
+    with pytest.raises(UsageError, match="has a campaign: add --resume, or name another folder"):
+        CampaignLog.create(log.folder, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"campaign.json": None}, "has no campaign: expected campaign.json"),
+        ({"campaign.json": "{}"}, "campaign.json: .*expected a campaign"),
+        ({"rounds.jsonl": "garbage\n"}, "rounds.jsonl:1: .*expected a Round"),
+    ],
+)
+def test_a_damaged_log_is_one_clear_error(
+    log: CampaignLog, damage: dict[str, str | None], message: str
+) -> None:
+    """With the file and its line."""
+    for name, text in damage.items():
+        if text is None:
+            (log.folder / name).unlink()
+        else:
+            (log.folder / name).write_text(text)
+    with pytest.raises(UsageError, match=message):
+        CampaignLog.load(log.folder)
+
+
+def test_the_page_of_a_campaign_has_its_findings(log: CampaignLog) -> None:
+    """New ones first, with their scripts."""
+    log.add_finding(msgspec.structs.replace(FINDING, id="def", kind="crash", known="f/case"))
+    text = render_markdown(log)
+    assert "2 programs, 2 valid on the newest release, 1.0 a second. 2 findings, 1 new." in text
+    assert text.index("[abc](#abc)") < text.index("[def](#def)")
+    assert "| known: f/case |" in text
+    assert "x = 1\nprint(jax.jit(function)(*args))" in text
+
+
+CHANGE = BehaviourChange(
+    release="0.12.0", summary="`jnp.cumsum` counts from one", source="jax-ml/jax#1",
+    case="numerics/sums", shown_by="value",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "known"),
+    [
+        ({}, "numerics/sums"),
+        ({"release": "0.11.0"}, ""),
+        ({"summary": "`jnp.cumprod` counts from one"}, ""),
+    ],
+)
+def test_a_finding_is_known_if_the_history_names_it(change: dict[str, str], known: str) -> None:
+    """With the same release and operation."""
+    assert find_known(FINDING, [msgspec.structs.replace(CHANGE, **change)]) == known
+
+
+def make_options(folder: Path, *, resume: bool = False, operations: str = "") -> FuzzOptions:
+    """Return the options of a short campaign over a change of 0.12.0."""
+    return FuzzOptions(
+        older="0.11.2", newer="0.12.0", minutes=0.001, seed=0,
+        operations=(operations or "jax.scipy.stats.cauchy.ppf",), folder=folder, resume=resume,
+        jobs=2,
+    )  # fmt: skip
+
+
+def test_a_real_change_is_found_shrunk_and_dated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Since 0.12.0, `cauchy.ppf` outside of [0, 1] is NaN; a resumed campaign tries others."""
+    monkeypatch.setattr(campaign, "PROGRAMS", 20)
+    lines: list[str] = []
+    log = run_campaign(load_context(), make_options(tmp_path / "c"), lines.append)
+    (finding,) = [each for each in log.findings.values() if each.kind == "nan"]
+    assert finding.releases == ("0.12.0",)
+    assert finding.operations == ("jax.scipy.stats.cauchy.ppf",)
+    assert finding.transforms == ()
+    assert "jax.scipy.stats.cauchy.ppf" in finding.script
+    assert any(finding.id in line for line in lines)
+    assert json.loads(json.dumps(make_json(log)))["programs"] == len(log.rounds[0].programs)
+    resumed = run_campaign(load_context(), make_options(tmp_path / "c", resume=True), lines.append)
+    first, second = resumed.rounds
+    assert not {*first.programs} & {*second.programs}
+    with pytest.raises(UsageError, match="name another folder with --run"):
+        run_campaign(
+            load_context(), make_options(tmp_path / "c", resume=True, operations="jnp.sin"), print
+        )
+
+
+def test_an_unknown_operation_is_one_clear_error(tmp_path: Path) -> None:
+    """It names the pattern."""
+    with pytest.raises(UsageError, match=r"--ops jnp.unknown: matches none of \d+ operations"):
+        run_campaign(load_context(), make_options(tmp_path, operations="jnp.unknown"), print)

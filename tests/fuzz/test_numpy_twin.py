@@ -1,0 +1,71 @@
+"""The reference by NumPy, and its error bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformance.fuzz.array_type import ArrayType
+from conformance.fuzz.batches import ProgramResult
+from conformance.fuzz.generation import generate
+from conformance.fuzz.numpy_twin import compute_reference, evaluate_inputs, find_wrong_elements
+from conformance.fuzz.program import FuzzProgram, ProgramFunction, Step, Variable
+from conformance.fuzz.strategies import ProgramSpace
+from conformance.model.value import Leaf
+
+
+def program(twin: str, value: str) -> FuzzProgram:
+    """Return a program of one step, whose call in jax nobody runs."""
+    type_ = ArrayType((2,), "float32")
+    x, y = Variable("x0", type_), Variable("v1", type_)
+    step = Step(operation="step", code="x0", twin=twin, operands=("x0",), results=(y,))
+    body = ProgramFunction(name="body", parameters=(x,), steps=(step,), returns="v1", results=(y,))
+    return FuzzProgram(body=body, inputs=(f'np.array({value}, "float32")',))
+
+
+def result(*numbers: float, dtype: str = "float32") -> ProgramResult:
+    """Return a result in a cell."""
+    data = np.array(numbers, dtype).tobytes()
+    return ProgramResult(
+        leaves=(Leaf(path="", kind="array", dtype=dtype, shape=(len(numbers),), data=data),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("twin", "value", "seen", "wrong"),
+    [
+        ("np.square(x0)", "[3.0, 0.5]", (9.0, 0.25), False),
+        ("np.square(x0)", "[3.0, 0.5]", (9.001, 0.25), True),
+        ("np.sin(x0)", "[1e7, 1.0]", (0.4, 0.841471), False),
+        ("np.log(x0)", "[-1.0, 1.0]", (np.nan, 0.0), False),
+        ("np.log(x0)", "[-1.0, 1.0]", (1.0, 0.0), True),
+        # Close to overflow both a large number and infinity are right.
+        ("x0 * 1.0", "[3e38, 1.0]", (np.inf, 1.0), False),
+        ("x0 * 1.0", "[1e-40, 1.0]", (0.0, 1.0), False),
+    ],
+)
+def test_a_result_is_judged_by_an_error_bound(
+    twin: str, value: str, seen: tuple[float, ...], wrong: bool
+) -> None:
+    """That of its operations and inputs, not a flat tolerance."""
+    observed = result(*seen)
+    reference = compute_reference(program(twin, value), observed)
+    assert reference is not None
+    assert bool(find_wrong_elements(observed, reference)) is wrong
+
+
+def test_a_program_without_a_twin_has_no_reference() -> None:
+    """Nor one that NumPy refuses, nor one with another shape."""
+    observed = result(1, 2)
+    for twin in ("", "np.no_such_function(x0)", "x0[:1]"):
+        assert compute_reference(program(twin, "[1.0, 2.0]"), observed) is None
+
+
+def test_inputs_have_their_types() -> None:
+    """Of every generated program, also dtypes that NumPy lacks."""
+    for one in (each.program for each in generate(ProgramSpace(), 5, 40)):
+        arrays = evaluate_inputs(one)
+        if not one.transforms:
+            assert [(array.shape, array.dtype.name) for array in arrays] == [
+                (variable.type.shape, variable.type.dtype) for variable in one.body.parameters
+            ]
