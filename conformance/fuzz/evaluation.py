@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.fuzz import numpy_twin
@@ -140,10 +140,10 @@ class Evaluator:
         if not programs:
             return []
         assert callable(run)  # noqa: S101
-        modes = tuple(f"perturbed {seed}" for seed in range(samples + 1))
-        runs = [ProgramRun(program=program, modes=modes) for program in programs]
+        mode = f"perturbed {samples}"
+        runs = [ProgramRun(program=program, modes=(mode,)) for program in programs]
         found: list[Results] = run({"bounds": (self.newer, runs)})["bounds"]
-        return [[results[mode] for mode in modes] for results in found]
+        return [split_runs(results[mode], samples + 1) for results in found]
 
     def _compare(
         self,
@@ -184,6 +184,20 @@ class Evaluator:
             # In 64 bits the program is another one, e.g. because it fails: nothing can be said.
             found = [each for each in found if each.difference.kind not in BOUNDED]
         return Evaluation(outcome=new.outcome, divergences=tuple(found), message=new.signature)
+
+
+def split_runs(result: ProgramResult, count: int) -> list[ProgramResult]:
+    """Return the result of each perturbed run.
+
+    Args:
+        result: Result of the mode `perturbed`.
+        count: Number of its runs.
+    """
+    size = len(result.leaves) // count
+    return [
+        replace(result, leaves=result.leaves[number * size : (number + 1) * size])
+        for number in range(count)
+    ]
 
 
 def compare_with_numpy(program: FuzzProgram, result: ProgramResult) -> list[Divergence]:

@@ -17,6 +17,7 @@ from conformance.fuzz.evaluation import (
     RELEASE,
     compare_with_numpy,
     is_missing,
+    split_runs,
 )
 from conformance.fuzz.generation import shrink
 from conformance.model.outcome import Outcome
@@ -149,10 +150,9 @@ def date(
     results = {release: found[0] for release, found in run(work).items()}
     perturbed: list[ProgramResult] | None = None
     if finding.kind in {str(kind) for kind in BOUNDED} and finding.oracle != NUMPY:
-        seeds = tuple(f"perturbed {seed}" for seed in range(CONFIRMING_SAMPLES + 1))
-        newest = {"bounds": (cells[-1], [ProgramRun(program=program, modes=seeds)])}
-        found = run(newest)["bounds"][0]
-        perturbed = [found[seed] for seed in seeds]
+        mode = f"perturbed {CONFIRMING_SAMPLES}"
+        newest = {"bounds": (cells[-1], [ProgramRun(program=program, modes=(mode,))])}
+        perturbed = split_runs(run(newest)["bounds"][0][mode], CONFIRMING_SAMPLES + 1)
     if finding.oracle == RELEASE:
         return tuple(_find_changes({r: each["jit"] for r, each in results.items()}, perturbed))
     return tuple(

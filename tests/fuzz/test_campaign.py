@@ -12,7 +12,7 @@ from conformance.app.context import load_context
 from conformance.app.fuzz import FuzzOptions, make_json, run_campaign
 from conformance.corpus.behaviour_changes import BehaviourChange
 from conformance.errors import UsageError
-from conformance.fuzz import campaign
+from conformance.fuzz import campaign, findings
 from conformance.fuzz.campaign import CampaignLog, CampaignSettings, Round
 from conformance.fuzz.findings import Finding, find_known
 from conformance.fuzz.render import render_markdown
@@ -135,7 +135,8 @@ def test_a_real_change_is_found_shrunk_and_dated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Since 0.12.0, `cauchy.ppf` outside of [0, 1] is NaN; a resumed campaign tries others."""
-    monkeypatch.setattr(campaign, "PROGRAMS", 20)
+    monkeypatch.setattr(campaign, "PROGRAMS", 10)
+    monkeypatch.setattr(findings, "SHRINKING", 6.0)
     lines: list[str] = []
     log = run_campaign(load_context(), make_options(tmp_path / "c"), lines.append)
     (finding,) = [each for each in log.findings.values() if each.kind == "nan"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import faulthandler
+import functools
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import export
 
@@ -34,7 +36,8 @@ def batch(_: Any, programs: Sequence[Mapping[str, Any]]) -> Any:
 
     Args:
         programs: For each program its `source`, which defines `function` and `args`, and `modes`.
-            `dtypes` has the dtype of each variable by number for the mode `perturbed`.
+            The mode `perturbed N` runs it without and with N different perturbations, one after
+            the other in its value; `dtypes` has the dtype of each variable by number.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -58,11 +61,14 @@ def _run(number: int, count: int, mode: str, program: Mapping[str, Any]) -> dict
 
 def _observe(program: Mapping[str, Any], mode: str) -> dict[str, Any]:
     """Return `{"value": leaves}` or `{"error": [TYPE, MESSAGE]}`."""
-    kind, _, seed = mode.partition(" ")
+    kind, _, count = mode.partition(" ")
     try:
-        names = {"perturb": _make_perturbation(program.get("dtypes", {}), int(seed or 0))}
-        exec(program["source"], names)  # noqa: S102 - rendered from the tables of this project
-        value = MODES[kind](names["function"], names["args"])
+        if kind == "perturbed":
+            value = _run_perturbed(program, int(count))
+        else:
+            names: dict[str, Any] = {}
+            exec(program["source"], names)  # noqa: S102 - rendered from the tables of this project
+            value = MODES[kind](names["function"], names["args"])
         leaves = jax.tree_util.tree_leaves(jax.block_until_ready(value))
         return {"value": [_describe(leaf) for leaf in leaves]}
     except Exception as error:  # noqa: BLE001 - any error of a program is a result
@@ -79,35 +85,55 @@ def _describe(leaf: Any) -> Any:
     return "float0" if "float0" in str(getattr(leaf, "dtype", "")) else repr(leaf)
 
 
-def _make_perturbation(dtypes: Mapping[str, str], seed: int) -> Function:
-    """Return a function that models the rounding of a step, as Monte Carlo arithmetic does.
+class _Perturbation:
+    """Models the rounding of each step, as Monte Carlo arithmetic does.
 
     Args:
         dtypes: Dtype of each variable in the program as it was generated, by number.
+
+    Attributes:
         seed: Seed of the roundings; 0 rounds nothing.
     """
 
-    def perturb(value: Any, number: int) -> Any:
-        epsilon = EPSILON.get(dtypes.get(str(number), ""), 0.0)
-        if not seed or not epsilon or not jax.numpy.issubdtype(value.dtype, jax.numpy.inexact):
+    def __init__(self, dtypes: Mapping[str, str]) -> None:
+        self._dtypes = dtypes
+        self.seed: Any = 0.0
+
+    def __call__(self, value: Any, number: int) -> Any:
+        """Return a value with another relative rounding error in each element."""
+        epsilon = EPSILON.get(self._dtypes.get(str(number), ""), 0.0)
+        if not epsilon or not jnp.issubdtype(value.dtype, jnp.inexact):
             return value
-        noise = np.random.RandomState(1000 * seed + number).uniform(-1, 1, value.shape)
-        # Not where it is zero: a product with an infinite number would become NaN.
-        factor = jax.numpy.asarray(1 + epsilon * noise, value.real.dtype)
-        return value * factor
+        # A hash of seed, step and element: the seed is an argument, so that all runs of a program
+        # share one compilation.
+        index = jnp.arange(value.size, dtype="float64").reshape(value.shape)
+        noise = jnp.sin(self.seed * 12.9898 + number * 78.233 + index * 37.719) * 43758.5453
+        noise = 2 * (noise - jnp.floor(noise)) - 1
+        factor = 1 + epsilon * jnp.where(self.seed > 0, noise, 0.0)
+        return value * factor.astype(value.real.dtype)
 
-    return perturb
 
+def _run_perturbed(program: Mapping[str, Any], count: int) -> Any:
+    """Run a program in 64 bits without perturbation, and with so many different ones."""
+    perturb = _Perturbation(program["dtypes"])
+    names: dict[str, Any] = {"perturb": perturb}
+    exec(program["source"], names)  # noqa: S102 - see above
+    wide = {"f": np.float64, "c": np.complex128, "V": np.float64}
+    # Kind V: a float that NumPy lacks, or an integer of four bits, which stays.
+    args = [
+        np.asarray(arg, wide.get(arg.dtype.kind) if str(arg.dtype) in EPSILON else None)
+        for arg in names["args"]
+    ]
 
-def _run_perturbed(function: Function, args: Sequence[Any]) -> Any:
-    """Run a program in 64 bits."""
-    wide = {"f": np.float64, "c": np.complex128}
-    return jax.jit(function)(
-        *(
-            np.asarray(arg, np.float64 if arg.dtype.kind == "V" else wide.get(arg.dtype.kind))
-            for arg in args
-        )
-    )
+    def run(seed: Any, *args: Any) -> Any:
+        perturb.seed = seed
+        return names["function"](*args)
+
+    try:
+        compiled = jax.jit(run)
+        return [compiled(float(seed), *args) for seed in range(count + 1)]
+    except Exception:  # noqa: BLE001 - the seed must be a constant, as in an exported program
+        return [jax.jit(functools.partial(run, float(seed)))(*args) for seed in range(count + 1)]
 
 
 def _run_sharded(function: Function, args: Sequence[Any]) -> Any:
@@ -139,11 +165,10 @@ def _run_exported(function: Function, args: Sequence[Any]) -> Any:
 
 MODES: dict[str, Function] = {
     "jit": lambda function, args: jax.jit(function)(*args),
-    "eager": lambda function, args: function(*map(jax.numpy.asarray, args)),
+    "eager": lambda function, args: function(*map(jnp.asarray, args)),
     "vmap": _run_vmapped,
     "sharded": _run_sharded,
     "remat": lambda function, args: jax.jit(jax.checkpoint(function))(*args),
     "export": _run_exported,
-    "perturbed": _run_perturbed,
 }
-"""Ways to run a program that must agree with `jit`; `perturbed N` is for error bounds."""
+"""Ways to run a program that must agree with `jit`."""
