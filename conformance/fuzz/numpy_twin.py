@@ -74,14 +74,20 @@ def _run(
     return list(results) if isinstance(results, tuple) else [results]
 
 
-def _make_perturbation(dtypes: dict[str, str], seed: int) -> Callable[[Any, int], Any]:
-    def perturb(value: Any, number: int) -> Any:
+def _make_perturbation(dtypes: dict[str, str], seed: int) -> Callable[[Any, int, bool], Any]:
+    def perturb(value: Any, number: int, normwise: bool) -> Any:
         dtype = dtypes[str(number)]
         if not seed or get_kind(dtype) not in {"float", "complex"}:
             return value
         limits = get_limits(dtype)
         noise = np.random.RandomState(1000 * seed + number).uniform(-1, 1, np.shape(value))
-        value = value * (1 + limits.epsilon * noise)
+        error = limits.epsilon * noise
+        if normwise:
+            size = np.abs(value)
+            error_of_all = error * np.max(size, where=np.isfinite(size), initial=0.0)
+            value = value * (1 + error) + error_of_all
+        else:
+            value = value * (1 + error)
         if seed % 2:
             # What is close to overflow, or is denormal, may be infinite, or zero.
             value = np.where(np.abs(value) > limits.largest / MARGIN, np.inf, value)

@@ -21,6 +21,17 @@ from jax import lax
 """Imports of every rendered program."""
 
 
+NORMWISE: Final = (
+    "jnp.fft.", "jnp.linalg.", "jax.scipy.linalg.", "lax.linalg.", "lax.conv", "lax.dot", "lax.rag",
+    "lax.batch_matmul", "jnp.matmul", "jnp.dot", "jnp.vdot", "jnp.inner", "jnp.einsum",
+    "jnp.tensordot", "jnp.convolve", "jnp.correlate", "jax.scipy.signal.", "jnp.cov",
+    "jnp.corrcoef", "jax.nn.dot_product_attention", "lax.associative_scan", "jnp.cum", "lax.cum",
+    "jax.image.", "jnp.polyval", "jnp.cross",
+)  # fmt: skip
+"""Beginnings of operations that add many products: the rounding error of an element of their result
+is relative to the largest one, not to itself."""
+
+
 class Variable(NamedTuple):
     """A variable of a program.
 
@@ -162,7 +173,8 @@ class RenderOptions:
 
     Attributes:
         perturbed: Whether each parameter and result of a step is passed through
-            `perturb(VALUE, NUMBER)`, which models the rounding of the step.
+            `perturb(VALUE, NUMBER, NORMWISE)`, which models the rounding of the step; see
+            `NORMWISE`.
         twin: Whether the steps are those of NumPy.
         replacements: Operations that are spelled otherwise, by name.
     """
@@ -176,19 +188,23 @@ def _render_function(function: ProgramFunction, options: RenderOptions) -> Itera
     names = ", ".join(variable.name for variable in function.parameters)
     yield f"def {function.name}({names}):"
     if options.perturbed or options.twin:
-        yield from map(_perturb, function.parameters)
+        for variable in function.parameters:
+            yield _perturb(variable, normwise=False)
     for step in function.steps:
         for inner in step.functions:
             yield from (INDENT + line for line in _render_function(inner, options))
         targets = ", ".join(variable.name for variable in step.results)
         yield f"{INDENT}{targets} = {step.twin if options.twin else step.code}"
         if options.perturbed or options.twin:
-            yield from map(_perturb, step.results)
+            normwise = step.operation.startswith(NORMWISE)
+            for variable in step.results:
+                yield _perturb(variable, normwise=normwise)
     yield f"{INDENT}return {function.returns}"
 
 
-def _perturb(variable: Variable) -> str:
-    return f"{INDENT}{variable.name} = perturb({variable.name}, {int(variable.name[1:])})"
+def _perturb(variable: Variable, *, normwise: bool) -> str:
+    name = variable.name
+    return f"{INDENT}{name} = perturb({name}, {int(name[1:])}, {normwise})"
 
 
 def _walk(function: ProgramFunction) -> Iterator[Step]:

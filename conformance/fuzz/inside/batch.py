@@ -99,8 +99,14 @@ class _Perturbation:
         self._dtypes = dtypes
         self.seed: Any = 0.0
 
-    def __call__(self, value: Any, number: int) -> Any:
-        """Return a value with another relative rounding error in each element."""
+    def __call__(self, value: Any, number: int, normwise: bool) -> Any:
+        """Return a value with another rounding error in each element.
+
+        Args:
+            value: Result of a step.
+            number: Number of its variable.
+            normwise: Whether the error is relative to the largest element.
+        """
         epsilon = EPSILON.get(self._dtypes.get(str(number), ""), 0.0)
         if not epsilon or not jnp.issubdtype(value.dtype, jnp.inexact):
             return value
@@ -109,8 +115,12 @@ class _Perturbation:
         index = jnp.arange(value.size, dtype="float64").reshape(value.shape)
         noise = jnp.sin(self.seed * 12.9898 + number * 78.233 + index * 37.719) * 43758.5453
         noise = 2 * (noise - jnp.floor(noise)) - 1
-        factor = 1 + epsilon * jnp.where(self.seed > 0, noise, 0.0)
-        return value * factor.astype(value.real.dtype)
+        error = epsilon * jnp.where(self.seed > 0, noise, 0.0).astype(value.real.dtype)
+        if not normwise or not value.size:
+            return value * (1 + error)
+        size = jnp.abs(jax.lax.stop_gradient(value))
+        largest = jnp.max(jnp.where(jnp.isfinite(size), size, 0.0))
+        return value * (1 + error) + error * largest
 
 
 def _run_perturbed(program: Mapping[str, Any], count: int) -> Any:
