@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
+    from conformance.cells.cell import Cell
 
 MEMORY: Final = 4 * 2**30
 """Bytes of idle workers: those of older releases wait for the next finding."""
@@ -40,6 +41,8 @@ class FuzzOptions:
     Attributes:
         older: Oldest release, as a selector.
         newer: Newest release, as a selector; equal to `older` to compare a release with itself.
+        cells: Selectors of the cells in place of all releases from `older` to `newer`; empty for
+            these.
         minutes: Time limit.
         seed: Seed of the programs.
         operations: Patterns of operations; empty for all.
@@ -50,6 +53,7 @@ class FuzzOptions:
 
     older: str
     newer: str
+    cells: tuple[str, ...] = ()
     minutes: float
     seed: int
     operations: tuple[str, ...]
@@ -73,8 +77,7 @@ def run_campaign(
             options.
     """
     session = Session(context=context)
-    points = make_upgrade_points(context, (options.older, options.newer), "cpu")
-    preparation = session.prepare([point.cell for point in points])
+    preparation = session.prepare(_select_cells(context, options))
     operations = select_operations(OPERATIONS, options.operations)
     settings = CampaignSettings(
         seed=options.seed,
@@ -112,6 +115,23 @@ def run_campaign(
         finally:  # also after Ctrl-C
             (log.folder / "findings.md").write_text(render_markdown(log))
     return log
+
+
+def _select_cells(context: ProjectContext, options: FuzzOptions) -> list[Cell]:
+    """Return the cells of a campaign, the oldest release first.
+
+    Raises:
+        UsageError: If a selector matches nothing, or the cells are not on CPU.
+    """
+    if not options.cells:
+        ends = (options.older, options.newer)
+        if len(set(ends)) == 1:
+            return [context.find_cell(options.older)]
+        return [point.cell for point in make_upgrade_points(context, ends, "cpu")]
+    cells, _ = context.select_cells(None, options.cells)
+    if wrong := [cell.id for cell in cells if cell.platform != "cpu"]:
+        raise UsageError(f"--cell {wrong[0]}: fuzz runs programs on CPU, expected a cell of it")
+    return list(cells)
 
 
 def make_json(log: CampaignLog) -> dict[str, Any]:

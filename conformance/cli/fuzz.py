@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     help="Newest release.",
 )  # fmt: skip
 @click.option(
+    "--cell", "cells", multiple=True, metavar="SELECTOR", type=CELLS,
+    help="Cells to compare in place of --from and --to, the oldest first; repeatable.",
+)  # fmt: skip
+@click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=10, show_default=True,
     help="Time limit; a round that has begun is finished.",
 )  # fmt: skip
@@ -69,7 +73,8 @@ def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options
     # Imported here: without the extra, the command still has its help.
     fuzz = importlib.import_module("conformance.app.fuzz")
     context = load_context()
-    name = f"{options['older']}-{options['newer']}-{options['seed']}"
+    ends = options["cells"] or (options["older"], options["newer"])
+    name = "-".join([*ends, str(options["seed"])]).replace("/", "_")
     folder = run_dir or context.project.root / "reports" / "campaigns" / name
     chosen = fuzz.FuzzOptions(folder=folder, jobs=jobs or count_usable_cores(), **options)
     with explain_interrupt(f"conformance fuzz --resume --run {folder}"):

@@ -1,0 +1,69 @@
+"""`conformance fuzz`: campaigns from the command line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.fuzz import campaign
+from tests.bench import NEWEST
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+pytestmark = pytest.mark.cell
+
+
+@pytest.fixture(autouse=True)
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of a few programs."""
+    monkeypatch.setattr(campaign, "PROGRAMS", 20)
+
+
+def test_a_release_has_no_findings_against_itself(project: Project) -> None:
+    """The folder has the log and a page; it cannot be used again without --resume."""
+    short = ("fuzz", "--cell", NEWEST, "--minutes", "0.001", "--run", "here")
+    ended = project.run(*short, "--json", "c.json")
+    assert ended.code == 0, ended.err
+    assert "programs are valid" in ended.out
+    found = json.loads((project.path / "c.json").read_text())
+    assert found["findings"] == []
+    assert found["programs"] > 10
+    assert {file.name for file in (project.path / "here").iterdir()} == {
+        "campaign.json", "rounds.jsonl", "findings.md",
+    }  # fmt: skip
+    again = project.run(*short)
+    assert again.code == 2
+    assert "has a campaign: add --resume, or name another folder" in again.error
+    assert project.run(*short, "--resume").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--ops", "jnp.unknown"), "--ops jnp.unknown: matches none of"),
+        (("--cell", f"{NEWEST}@tpu:v5e:2x2"), "fuzz runs programs on CPU"),
+        (("--from", "0.12.0", "--to", "0.6.0"), "older"),
+        (("--resume", "--run", "nowhere"), "nowhere has no campaign"),
+    ],
+)
+def test_wrong_input_is_one_clear_error(
+    project: Project, options: tuple[str, ...], message: str
+) -> None:
+    """Before anything runs."""
+    ended = project.run("fuzz", *options)
+    assert ended.code == 2
+    assert message in ended.error
+
+
+def test_without_hypothesis_one_line_names_the_extra(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other commands do not need it."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    ended = project.run("fuzz")
+    assert ended.code == 2
+    assert ended.error == "fuzz needs Hypothesis: pip install 'jax-conformance[fuzz]'"
