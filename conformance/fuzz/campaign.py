@@ -11,7 +11,13 @@ import msgspec
 
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
-from conformance.fuzz.findings import Finding, date, find_known, make_finding
+from conformance.fuzz.findings import (
+    Finding,
+    date,
+    find_known,
+    has_same_root,
+    make_finding,
+)
 from conformance.fuzz.generation import generate, replay
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.model.outcome import Outcome
@@ -249,6 +255,10 @@ class Campaign:
             finding, releases=date(finding, shrunk, self.evaluator.executor, self.cells)
         )
         finding = msgspec.structs.replace(finding, known=find_known(finding, self.changes))
+        for other in self.log.findings.values():
+            if has_same_root(other, finding):
+                self._count(other, generated.program)
+                return
         self.log.add_finding(finding)
         self.report(describe_finding(finding))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.fuzz.batches import BatchExecutor, ProgramRun
-from conformance.fuzz.comparison import compare_results, compute_bounds
+from conformance.fuzz.comparison import Kind, compare_results, compute_bounds
 from conformance.fuzz.evaluation import (
     BOUNDED,
     CONFIRMING_SAMPLES,
@@ -86,6 +86,21 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             and {*self.operations} <= program.operations
             and {*self.transforms} <= around
         )
+
+
+def has_same_root(a: Finding, b: Finding) -> bool:
+    """Return whether two findings most likely have one cause, whatever their operations.
+
+    Shardings of results are decided by the transforms: operations are only what is sharded.
+
+    Args:
+        a: A dated finding.
+        b: Another one.
+    """
+    if a.kind != Kind.SHARDING or a.kind != b.kind:
+        return False
+    around = [{*each.transforms} - {"jit"} for each in (a, b)]
+    return a.oracle == b.oracle and a.releases == b.releases and around[0] == around[1]
 
 
 def make_finding(

@@ -14,7 +14,7 @@ from conformance.corpus.behaviour_changes import BehaviourChange
 from conformance.errors import UsageError
 from conformance.fuzz import campaign, findings
 from conformance.fuzz.campaign import CampaignLog, CampaignSettings, Round
-from conformance.fuzz.findings import Finding, find_known
+from conformance.fuzz.findings import Finding, find_known, has_same_root
 from conformance.fuzz.render import render_markdown
 
 if TYPE_CHECKING:
@@ -120,6 +120,24 @@ CHANGE = BehaviourChange(
 def test_a_finding_is_known_if_the_history_names_it(change: dict[str, str], known: str) -> None:
     """With the same release and operation."""
     assert find_known(FINDING, [msgspec.structs.replace(CHANGE, **change)]) == known
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"operations": ("jnp.sin",)}, True),
+        ({"transforms": ("vmap", "jit")}, True),
+        ({"transforms": ("shard_map",)}, False),
+        ({"releases": ("0.11.0",)}, False),
+        ({"kind": "value"}, False),
+    ],
+)
+def test_shardings_that_change_together_are_one_finding(
+    change: dict[str, object], same: bool
+) -> None:
+    """With other operations under the same transforms."""
+    one = msgspec.structs.replace(FINDING, kind="sharding")
+    assert has_same_root(one, msgspec.structs.replace(one, **change)) is same
 
 
 def make_options(folder: Path, *, resume: bool = False, operations: str = "") -> FuzzOptions:
