@@ -98,15 +98,14 @@ class Evaluator:
             for program, mode in zip(programs, modes, strict=True)
         ]
         older = [ProgramRun(program=program) for program in programs]
-        run = BatchExecutor(self.executor).run
-        results = run({"older": (self.older, older), "newer": (self.newer, newer)})
-        # A program whose mode crashed must not count as one that crashes: it runs again without.
+        batches = BatchExecutor(self.executor)
+        results = batches.run({"older": (self.older, older), "newer": (self.newer, newer)})
         found = [
             self._compare(program, a["jit"], b, None)
             for program, a, b in zip(programs, results["older"], results["newer"], strict=True)
         ]
         doubtful = [number for number, each in enumerate(found) if needs_bound(each)]
-        bounds = self._bound([programs[number] for number in doubtful], SAMPLES, run)
+        bounds = self._bound([programs[number] for number in doubtful], SAMPLES, batches)
         for number, runs in zip(doubtful, bounds, strict=True):
             a, b = results["older"][number], results["newer"][number]
             found[number] = self._compare(programs[number], a["jit"], b, runs)
@@ -120,29 +119,28 @@ class Evaluator:
             oracle: The oracle that found a difference.
         """
         modes = ("jit",) if oracle in {RELEASE, NUMPY} else ("jit", oracle)
-        run = BatchExecutor(self.executor, size=1).run
+        batches = BatchExecutor(self.executor, size=1)
         work = {"newer": (self.newer, [ProgramRun(program=program, modes=modes)])}
         if oracle == RELEASE:
             work["older"] = (self.older, [ProgramRun(program=program)])
-        results = run(work)
+        results = batches.run(work)
         b = results["newer"][0]
         a = results["older"][0]["jit"] if oracle == RELEASE else b["jit"]
         found = self._compare(program, a, b, None)
         if needs_bound(found):
-            (runs,) = self._bound([program], CONFIRMING_SAMPLES, run)
+            (runs,) = self._bound([program], CONFIRMING_SAMPLES, batches)
             found = self._compare(program, a, b, runs)
         return next((each for each in found.divergences if each.oracle == oracle), None)
 
     def _bound(
-        self, programs: Sequence[FuzzProgram], samples: int, run: object
+        self, programs: Sequence[FuzzProgram], samples: int, batches: BatchExecutor
     ) -> list[list[ProgramResult]]:
         """Return the perturbed results of programs, the first one of each without perturbation."""
         if not programs:
             return []
-        assert callable(run)  # noqa: S101
         mode = f"perturbed {samples}"
         runs = [ProgramRun(program=program, modes=(mode,)) for program in programs]
-        found: list[Results] = run({"bounds": (self.newer, runs)})["bounds"]
+        found = batches.run({"bounds": (self.newer, runs)})["bounds"]
         return [split_runs(results[mode], samples + 1) for results in found]
 
     def _compare(
