@@ -99,12 +99,10 @@ def compare_results(
     if a.outcome is not Outcome.OK:
         if same_release or a.signature == b.signature:
             return None
-        if a.signature.partition(":")[0] != b.signature.partition(":")[0]:
-            return ResultDifference(kind=Kind.ERROR, detail=f"{a.error} became {b.error}",
-                              example=f"{a.signature} -> {b.signature}")  # fmt: skip
         return ResultDifference(
-            kind=Kind.ERROR, detail=f"message of {a.error}", example=f"{a.message} -> {b.message}"
-        )
+            kind=Kind.ERROR, detail=f"{a.signature} became {b.signature}",
+            example=f"{a.message} -> {b.message}",
+        )  # fmt: skip
     if len(a.leaves) != len(b.leaves):
         detail = f"{len(a.leaves)} results became {len(b.leaves)}"
         return ResultDifference(kind=Kind.STRUCTURE, detail=detail)

@@ -91,16 +91,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 def has_same_root(a: Finding, b: Finding) -> bool:
     """Return whether two findings most likely have one cause, whatever their operations.
 
-    Shardings of results are decided by the transforms: operations are only what is sharded.
+    Shardings of results are decided by the transforms: operations are only what is sharded. An
+    error is known by its message.
 
     Args:
         a: A dated finding.
         b: Another one.
     """
-    if a.kind != Kind.SHARDING or a.kind != b.kind:
+    if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
         return False
-    around = [{*each.transforms} - {"jit"} for each in (a, b)]
-    return a.oracle == b.oracle and a.releases == b.releases and around[0] == around[1]
+    if a.kind == Kind.SHARDING:
+        around = [{*each.transforms} - {"jit"} for each in (a, b)]
+        return around[0] == around[1]
+    return a.kind in {Kind.OUTCOME, Kind.ERROR} and a.detail == b.detail
 
 
 def make_finding(

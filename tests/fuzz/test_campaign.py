@@ -122,21 +122,28 @@ def test_a_finding_is_known_if_the_history_names_it(change: dict[str, str], know
     assert find_known(FINDING, [msgspec.structs.replace(CHANGE, **change)]) == known
 
 
+SHARDING = {"kind": "sharding"}
+ERROR = {"kind": "error", "detail": "TypeError: a became TypeError: b"}
+
+
 @pytest.mark.parametrize(
-    ("change", "same"),
+    ("first", "change", "same"),
     [
-        ({"operations": ("jnp.sin",)}, True),
-        ({"transforms": ("vmap", "jit")}, True),
-        ({"transforms": ("shard_map",)}, False),
-        ({"releases": ("0.11.0",)}, False),
-        ({"kind": "value"}, False),
+        (SHARDING, {"operations": ("jnp.sin",)}, True),
+        (SHARDING, {"transforms": ("vmap", "jit")}, True),
+        (SHARDING, {"transforms": ("shard_map",)}, False),
+        (SHARDING, {"releases": ("0.11.0",)}, False),
+        (SHARDING, {"kind": "value"}, False),
+        (ERROR, {"operations": ("jnp.sin",), "transforms": ()}, True),
+        (ERROR, {"detail": "TypeError: a became TypeError: c"}, False),
+        ({}, {"operations": ("jnp.sin",)}, False),
     ],
 )
-def test_shardings_that_change_together_are_one_finding(
-    change: dict[str, object], same: bool
+def test_shardings_and_errors_that_change_together_are_one_finding(
+    first: dict[str, str], change: dict[str, object], same: bool
 ) -> None:
-    """With other operations under the same transforms."""
-    one = msgspec.structs.replace(FINDING, kind="sharding")
+    """Shardings under the same transforms, errors with the same messages."""
+    one = msgspec.structs.replace(FINDING, **first)
     assert has_same_root(one, msgspec.structs.replace(one, **change)) is same
 
 
