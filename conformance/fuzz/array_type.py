@@ -108,7 +108,7 @@ class FloatLimits(NamedTuple):
 def get_limits(dtype: str) -> FloatLimits:
     """Return the limits of a floating-point dtype, or of the parts of a complex one."""
     real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
-    info: Any = ml_dtypes.finfo(find_numpy_dtype(real))  # type: ignore[no-untyped-call]
+    info: Any = ml_dtypes.finfo(find_numpy_dtype(real))
     return FloatLimits(
         float(info.eps), float(info.max), float(info.smallest_normal),
         float(info.smallest_subnormal),

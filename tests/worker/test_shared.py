@@ -119,9 +119,9 @@ def test_a_program_compiles_alike_alone_and_after_others(tpu: Bench) -> None:
         assert len({analyse(run.blobs[ir].decode(), ir).exact for run in runs}) == 1
 
 
-def on_cpu(bench: Bench, body: str, topic: str, top: str = "import jax", **more: object) -> Job:
+def on_cpu(bench: Bench, body: str, topic: str, top: str = "import jax") -> Job:
     """Return a job that may share a process."""
-    return replace(bench.job(body, "program()", top, topic=topic), may_share=True, **more)
+    return replace(bench.job(body, "program()", top, topic=topic), may_share=True)
 
 
 def test_on_cpu_expected_jobs_of_a_file_share_a_process(bench: Bench) -> None:
