@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +29,20 @@ def test_a_seed_gives_the_same_programs() -> None:
     other = {one.program.id for one in generate(SPACE, 2, 30)}
     # Hypothesis begins with the simplest programs.
     assert len(other & {one.program.id for one in again}) <= 3
+
+
+def test_a_seed_means_the_same_in_another_process() -> None:
+    """With other modules loaded."""
+    script = (
+        "from conformance.fuzz.generation import generate\n"
+        "from conformance.fuzz.strategies import ProgramSpace\n"
+        "print(*(one.program.id for one in generate(ProgramSpace(), 1, 60)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    ids = done.stdout.split()
+    assert ids == [one.program.id for one in PROGRAMS[: len(ids)]]
 
 
 def test_programs_differ_and_use_all_of_the_language() -> None:
