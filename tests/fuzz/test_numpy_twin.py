@@ -61,6 +61,14 @@ def test_a_program_without_a_twin_has_no_reference() -> None:
         assert compute_reference(program(twin, "[1.0, 2.0]"), observed) is None
 
 
+def test_numpy_does_not_warn() -> None:
+    """Where the variance of nothing is asked for, it is NaN."""
+    observed = result(np.nan, np.nan)
+    reference = compute_reference(program("np.nanvar(x0 * np.nan) + x0", "[1.0, 2.0]"), observed)
+    assert reference is not None
+    assert not find_wrong_elements(observed, reference)
+
+
 def test_inputs_have_their_types() -> None:
     """Of every generated program, also dtypes that NumPy lacks."""
     for one in (each.program for each in generate(ProgramSpace(), 5, 40)):
