@@ -24,6 +24,7 @@ DTYPES: Final = (
 )  # fmt: skip
 """All dtypes, the simplest first: Hypothesis shrinks towards it."""
 
+_REAL: Final = {"complex64": "float32", "complex128": "float64"}
 _ABOVE: Final = {
     "bool": ("uint8", "int8"),
     "uint8": ("uint16", "int16"),
@@ -104,10 +105,15 @@ class FloatLimits(NamedTuple):
     smallest: float
 
 
+def count_bits(dtype: str) -> int:
+    """Return the bits of a floating-point dtype, or of a part of a complex one."""
+    return FLOAT_BITS[_REAL.get(dtype, dtype)]
+
+
 @cache
 def get_limits(dtype: str) -> FloatLimits:
     """Return the limits of a floating-point dtype, or of the parts of a complex one."""
-    real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+    real = _REAL.get(dtype, dtype)
     info: Any = ml_dtypes.finfo(find_numpy_dtype(real))
     return FloatLimits(
         float(info.eps), float(info.max), float(info.smallest_normal),

@@ -71,6 +71,16 @@ def test_modes_of_one_release_may_differ_in_types_and_shardings(other: ProgramRe
     assert compare_results(*errors, same_release=True) is None
 
 
+def test_infinite_complex_numbers_are_alike() -> None:
+    """Whichever of their parts is NaN; a finite one differs."""
+    one, other, finite = (
+        result(number, dtype="complex64")  # type: ignore[arg-type]
+        for number in (complex(math.inf, 0), complex(math.inf, math.nan), complex(1, 0))
+    )
+    assert compare_results(one, other) is None
+    assert compare_results(one, finite) is not None
+
+
 def wide(*numbers: float) -> ProgramResult:
     """Return a result in 64 bits."""
     return result(*numbers, dtype="float64")

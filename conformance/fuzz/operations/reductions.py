@@ -320,7 +320,7 @@ REDUCTIONS: Final = (
     ),
     *make_operations("jnp.linalg.vector_norm", draw_reduction, FLOAT, twin=True),
     *make_operations("jnp.quantile jnp.percentile jnp.nanquantile", draw_quantile, FLOAT),
-    *make_operations("jnp.cumsum jnp.cumprod", draw_cumulative, NUMBER, result="sum", twin=True),
+    *make_operations("jnp.cumsum jnp.cumprod", draw_cumulative, NUMBER, twin=True),
     *make_operations("jnp.nancumsum jnp.nancumprod", draw_cumulative, INEXACT, twin=True),
     *make_operations("lax.cumsum lax.cumprod", draw_lax_cumulative, NUMBER),
     *make_operations("lax.cummax lax.cummin", draw_lax_cumulative, REAL),
