@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 SAFETY: Final = 16.0
 """Factor between the spread of perturbed runs and the error that a correct result may have."""
 ROUNDINGS: Final = {8: 2.0, 16: 8.0, 32: 256.0, 64: 256.0}
-"""Roundings of the result itself that a correct result may have, by the bits of its dtype. A special
-function rounds within itself, too; narrow dtypes are computed in wider ones."""
+"""Roundings of the result itself that a correct result may have, by the bits of its dtype. A
+special function rounds within itself, too; narrow dtypes are computed in wider ones."""
 
 
 class Kind(StrEnum):
