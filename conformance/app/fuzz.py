@@ -15,6 +15,7 @@ from conformance.app.session import Session
 from conformance.corpus.behaviour_changes import load_families
 from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
 from conformance.errors import UsageError
+from conformance.files import write_atomically
 from conformance.fuzz.campaign import Campaign, CampaignLog, CampaignSettings
 from conformance.fuzz.evaluation import Evaluator
 from conformance.fuzz.operation import select_operations
@@ -113,7 +114,7 @@ def run_campaign(
         try:
             campaign.run(60 * options.minutes)
         finally:  # also after Ctrl-C
-            (log.folder / "findings.md").write_text(render_markdown(log))
+            write_atomically(log.folder / "findings.md", render_markdown(log).encode())
     return log
 
 

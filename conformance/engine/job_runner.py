@@ -96,7 +96,7 @@ class JobRunner:
         for job in jobs:
             known = self._load_cached(job)
             if known is None:
-                # Most results are expected: in one process these jobs take two thirds of the time.
+                # Most results are expected: in one process these jobs take four fifths of the time.
                 missing.append(replace(job, may_share=self.judge.expects_golden(job)))
             elif _needs_confirmation(known):
                 unconfirmed[job.id] = (job, [known])

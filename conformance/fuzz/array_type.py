@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -24,7 +25,11 @@ DTYPES: Final = (
 )  # fmt: skip
 """All dtypes, the simplest first: Hypothesis shrinks towards it."""
 
-_REAL: Final = {"complex64": "float32", "complex128": "float64"}
+PARTS: Final = {"complex64": "float32", "complex128": "float64"}
+"""Dtype of the real part of a complex dtype."""
+_NARROWED: Final = {
+    "float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64",
+}  # fmt: skip
 _ABOVE: Final = {
     "bool": ("uint8", "int8"),
     "uint8": ("uint16", "int16"),
@@ -65,10 +70,7 @@ class ArrayType:
     @property
     def size(self) -> int:
         """Number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def kind(self) -> str:
@@ -107,14 +109,13 @@ class FloatLimits(NamedTuple):
 
 def count_bits(dtype: str) -> int:
     """Return the bits of a floating-point dtype, or of a part of a complex one."""
-    return FLOAT_BITS[_REAL.get(dtype, dtype)]
+    return FLOAT_BITS[PARTS.get(dtype, dtype)]
 
 
 @cache
 def get_limits(dtype: str) -> FloatLimits:
     """Return the limits of a floating-point dtype, or of the parts of a complex one."""
-    real = _REAL.get(dtype, dtype)
-    info: Any = ml_dtypes.finfo(find_numpy_dtype(real))
+    info: Any = ml_dtypes.finfo(find_numpy_dtype(PARTS.get(dtype, dtype)))
     return FloatLimits(
         float(info.eps), float(info.max), float(info.smallest_normal),
         float(info.smallest_subnormal),
@@ -153,16 +154,7 @@ def promote(a: str, b: str, *, x64: bool) -> str:
     # The least upper bound is the one that all others are above. `uint64` and `int64` have none:
     # the result is jax's weak float.
     least = next((one for one in common if common <= _list_above(one)), "float64")
-    return least if x64 else narrow(least)
-
-
-def narrow(dtype: str) -> str:
-    """Return the dtype without 64-bit types: that of 32 bits, or the same."""
-    return (
-        {"complex128": "complex64"}.get(dtype, dtype.replace("64", "32"))
-        if (dtype in WIDE)
-        else dtype
-    )
+    return least if x64 else _NARROWED.get(least, least)
 
 
 def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:

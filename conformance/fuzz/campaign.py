@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from conformance.errors import UsageError
-from conformance.files import MALFORMED
+from conformance.files import MALFORMED, write_atomically
 from conformance.fuzz.findings import (
     Finding,
     date,
@@ -113,7 +113,7 @@ class CampaignLog:
         if (folder / SETTINGS).exists():
             raise UsageError(f"{folder} has a campaign: add --resume, or name another folder")
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / SETTINGS).write_bytes(msgspec.json.encode(settings) + b"\n")
+        write_atomically(folder / SETTINGS, msgspec.json.encode(settings) + b"\n")
         return cls(folder, settings)
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from conformance.fuzz.array_type import FLOAT_BITS
+from conformance.fuzz.array_type import get_kind
 
 if TYPE_CHECKING:
     from conformance.fuzz.array_type import ArrayType
@@ -68,7 +68,7 @@ def _convert(code: str, dtype: str) -> str:
 
 
 def _draw_value(scope: Scope, dtype: str) -> str:
-    kind = "float" if dtype in FLOAT_BITS else dtype.rstrip("0123456789")
+    kind = get_kind(dtype)
     if kind == "bool":
         return scope.choose(["True", "False"])
     if kind == "complex":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.fuzz.array_type import NARROW, ArrayType, broadcast, promote
+from conformance.fuzz.array_type import NARROW, PARTS, ArrayType, broadcast, promote
 from conformance.fuzz.operation import (
     ANY,
     FLOAT,
@@ -20,9 +20,6 @@ from conformance.fuzz.operation import (
 if TYPE_CHECKING:
     from conformance.fuzz.program import Variable
     from conformance.fuzz.scope import Scope
-
-PARTS: Final = {"complex64": "float32", "complex128": "float64"}
-"""Dtype of the real part of a complex dtype."""
 
 
 def name_result_dtype(operation: Operation, dtype: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.fuzz.array_type import ArrayType
+from conformance.fuzz.array_type import PARTS, ArrayType
 from conformance.fuzz.operation import (
     ANY,
     FLOAT,
@@ -15,7 +15,6 @@ from conformance.fuzz.operation import (
     Operation,
     make_operations,
 )
-from conformance.fuzz.operations.elementwise import PARTS
 
 if TYPE_CHECKING:
     from conformance.fuzz.program import Variable
