@@ -30,9 +30,9 @@ class Kind(StrEnum):
     """The kind of a difference, the most severe first."""
 
     CRASH = "crash"
-    """Only one of them crashes."""
+    """Only one of them crashes, or both do where the process is the oracle."""
     HANG = "hang"
-    """Only one of them exceeds its time limit."""
+    """Only one of them exceeds its time limit, or both do where the process is the oracle."""
     OUTCOME = "outcome"
     """Only one of them raises an error."""
     ERROR = "error"
@@ -119,12 +119,14 @@ def compare_results(
     return min(found, key=lambda each: [*Kind].index(each.kind), default=None)
 
 
-def _compare_outcomes(a: ProgramResult, b: ProgramResult) -> ResultDifference:
+def _compare_outcomes(a: ProgramResult, b: ProgramResult) -> ResultDifference | None:
     outcomes = {a.outcome, b.outcome}
     kind = Kind.OUTCOME
+    if Outcome.OUT_OF_MEMORY in outcomes or not all(each.observed for each in outcomes):
+        return None  # this host has failed, not the release
     if Outcome.TIMED_OUT in outcomes:
         kind = Kind.HANG
-    elif outcomes & {Outcome.CRASHED, Outcome.OUT_OF_MEMORY}:
+    elif Outcome.CRASHED in outcomes:
         kind = Kind.CRASH
     names = [each.signature or "ok" for each in (a, b)]
     return ResultDifference(

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 RELEASE: Final = "release"
 NUMPY: Final = "numpy"
+PROCESS: Final = "process"
+PLAIN: Final = "plain"
+"""Mode that leaves the launch of a program out, see `conformance.fuzz.launch`."""
 TURNS: Final[tuple[tuple[str, ...], ...]] = (
     (), ("vmap",), (), (), ("sharded",), (), (), ("eager",), (), ("export",), (), ("remat",), (),
 )  # fmt: skip
@@ -31,6 +34,8 @@ CONFIRMING_SAMPLES: Final = 16
 """Perturbed runs for the error bound of a finding."""
 BOUNDED: Final = frozenset({Kind.VALUE, Kind.NAN})
 """Kinds of differences that an error bound decides about."""
+FAILURES: Final = {Outcome.CRASHED: Kind.CRASH, Outcome.TIMED_OUT: Kind.HANG}
+"""Outcomes that are findings on every release. A host without memory is none."""
 MISSING: Final = re.compile(
     r"has no attribute|No module named|cannot import name|unexpected keyword argument"
     r"|is not a valid|not supported by this release"
@@ -44,7 +49,8 @@ class Divergence:
     """A difference that an oracle found.
 
     Attributes:
-        oracle: `release`, `numpy`, or the mode that differs from `jit` on the newer release.
+        oracle: `release`, `numpy`, the mode that differs from `jit` on the newer release, or
+            `process` for a program that crashes or hangs.
         difference: The difference.
     """
 
@@ -118,7 +124,7 @@ class Evaluator:
             program: The program.
             oracle: The oracle that found a difference.
         """
-        modes = ("jit",) if oracle in {RELEASE, NUMPY} else ("jit", oracle)
+        modes = choose_modes(oracle)
         batches = BatchExecutor(self.executor, size=1)
         work = {"newer": (self.newer, [ProgramRun(program=program, modes=modes)])}
         if oracle == RELEASE:
@@ -169,6 +175,8 @@ class Evaluator:
         found = []
         if (difference := compare_results(a, new, bounds)) is not None:
             found.append(Divergence(oracle=RELEASE, difference=difference))
+        elif (failure := find_failure(new)) is not None:
+            found.append(Divergence(oracle=PROCESS, difference=failure))
         if new.outcome is Outcome.OK:
             for mode in b:
                 # What a mode does not support is no difference in behaviour.
@@ -212,6 +220,19 @@ def compare_with_numpy(program: FuzzProgram, result: ProgramResult) -> list[Dive
     return [Divergence(oracle=NUMPY, difference=difference)]
 
 
+def find_failure(result: ProgramResult) -> ResultDifference | None:
+    """Return how the process of a program failed, None if the program ended or raised."""
+    kind = FAILURES.get(result.outcome)
+    if kind is None:
+        return None
+    return ResultDifference(kind=kind, detail=result.signature, example=result.message)
+
+
+def choose_modes(oracle: str) -> tuple[str, ...]:
+    """Return the modes that an oracle compares on one release."""
+    return ("jit",) if oracle in {RELEASE, NUMPY, PROCESS} else ("jit", oracle)
+
+
 def choose_mode(program: FuzzProgram, number: int) -> tuple[str, ...]:
     """Return the modes of a program in addition to `jit`.
 
@@ -222,6 +243,8 @@ def choose_mode(program: FuzzProgram, number: int) -> tuple[str, ...]:
     # A program with a mesh of its own, or an exported one, does not run in each mode.
     # The same in small steps takes three times as long as `jit`.
     modes = TURNS[number % len(TURNS)]
+    if program.launch:
+        return (PLAIN,) if modes else ()
     if modes == ("vmap",) and not program.inputs:
         return ()
     if program.devices > 1 or any(one.name == "export" for one in program.transforms):

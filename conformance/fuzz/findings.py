@@ -14,8 +14,11 @@ from conformance.fuzz.evaluation import (
     BOUNDED,
     CONFIRMING_SAMPLES,
     NUMPY,
+    PROCESS,
     RELEASE,
+    choose_modes,
     compare_with_numpy,
+    find_failure,
     is_missing,
     split_runs,
 )
@@ -44,12 +47,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: Hash of its root.
-        oracle: Oracle that found it: `release`, `numpy`, or a mode that differs from `jit`.
+        oracle: Oracle that found it, see `conformance.fuzz.evaluation.Divergence`.
         kind: Kind of the difference, see `conformance.fuzz.comparison.Kind`.
         detail: The difference in a sentence.
         example: An example with numbers.
         operations: Operations of the shrunk program.
-        transforms: Transforms of the shrunk program, the innermost first.
+        transforms: Transforms of the shrunk program, the innermost first, and its launch.
         releases: Releases at which the result changes; for another oracle than `release` those
             that show the difference.
         known: Case that shows the same change, empty for none.
@@ -80,11 +83,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             program: A program that diverges.
             divergence: How it diverges.
         """
-        around = {transform.name for transform in program.transforms}
         return (
             (self.oracle, self.kind) == (divergence.oracle, str(divergence.difference.kind))
             and {*self.operations} <= program.operations
-            and {*self.transforms} <= around
+            and {*self.transforms} <= {*program.around}
         )
 
 
@@ -134,7 +136,7 @@ def make_finding(
     shrunk = shrink(space, generated, lambda program: observe(program) is not None, SHRINKING)
     difference = observe(shrunk.program) or divergence.difference
     operations = tuple(sorted(shrunk.program.operations))
-    transforms = tuple(transform.name for transform in shrunk.program.transforms)
+    transforms = shrunk.program.around
     root = f"{oracle} {kind} {operations} {transforms} {difference.detail}"
     return Finding(
         id=hashlib.sha256(root.encode()).hexdigest()[:10],
@@ -162,7 +164,7 @@ def date(
         executor: Executes the jobs.
         cells: Cells of all releases of the campaign, the oldest first.
     """
-    modes = ("jit",) if finding.oracle in {RELEASE, NUMPY} else ("jit", finding.oracle)
+    modes = choose_modes(finding.oracle)
     run = BatchExecutor(executor).run
     work = {cell.release: (cell, [ProgramRun(program=program, modes=modes)]) for cell in cells}
     results = {release: found[0] for release, found in run(work).items()}
@@ -171,6 +173,8 @@ def date(
         mode = f"perturbed {CONFIRMING_SAMPLES}"
         newest = {"bounds": (cells[-1], [ProgramRun(program=program, modes=(mode,))])}
         perturbed = split_runs(run(newest)["bounds"][0][mode], CONFIRMING_SAMPLES + 1)
+    if finding.oracle == PROCESS:
+        return tuple(r for r, each in results.items() if find_failure(each["jit"]) is not None)
     if finding.oracle == RELEASE:
         return tuple(_find_changes({r: each["jit"] for r, each in results.items()}, perturbed))
     return tuple(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.fuzz.array_type import ArrayType
+    from conformance.fuzz.launch import Launch
 
 INDENT: Final = "    "
 HEAD: Final = """\
@@ -112,6 +113,7 @@ class FuzzProgram:
         body: The innermost function.
         transforms: Transforms around it, the innermost first.
         inputs: Python expressions of the arguments of the outermost function.
+        launch: How it is launched; None for by `jit` alone.
         devices: Number of devices that it needs.
         x64: Whether 64-bit types are enabled.
     """
@@ -119,6 +121,7 @@ class FuzzProgram:
     body: ProgramFunction
     transforms: tuple[Transform, ...] = ()
     inputs: tuple[str, ...] = ()
+    launch: Launch | None = None
     devices: int = 1
     x64: bool = False
 
@@ -134,6 +137,12 @@ class FuzzProgram:
         return frozenset(step.operation for step in _walk(self.body))
 
     @property
+    def around(self) -> tuple[str, ...]:
+        """Names of its transforms, the innermost first, and of its launch."""
+        names = [transform.name for transform in self.transforms]
+        return (*names, self.launch.name) if self.launch else (*names,)
+
+    @property
     def dtypes(self) -> dict[str, str]:
         """Dtype of each parameter and result of a step, by the number in its name."""
         results = [variable for step in _walk(self.body) for variable in step.results]
@@ -141,7 +150,7 @@ class FuzzProgram:
         return {variable.name[1:]: variable.type.dtype for variable in variables}
 
     def render(self, options: RenderOptions | None = None) -> str:
-        """Return the program as Python source that defines `function` and `args`.
+        """Return the program as Python source that defines `function` and `args`, maybe `launch`.
 
         Args:
             options: Spelling of the program; by default that for people.
@@ -157,11 +166,13 @@ class FuzzProgram:
         lines.append("args = (")
         lines += [f"{INDENT}{text}," for text in self.inputs]
         lines.append(")")
+        if self.launch:
+            lines += self.launch.statements
         return "\n".join(lines) + "\n"
 
     def render_twin(self) -> str:
         """Return the program in NumPy, empty unless all of its operations have a twin."""
-        if self.transforms or not all(step.twin for step in _walk(self.body)):
+        if self.around or not all(step.twin for step in _walk(self.body)):
             return ""
         options = RenderOptions(twin=True)
         return "\n".join(["import numpy as np", "", *_render_function(self.body, options)]) + "\n"

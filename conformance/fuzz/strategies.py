@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.fuzz.array_type import ArrayType, has_inexact
 from conformance.fuzz.input_values import draw_input
+from conformance.fuzz.launch import draw_launch
 from conformance.fuzz.operations import COSTLY, OPERATIONS
 from conformance.fuzz.program import FuzzProgram, ProgramFunction, Transform
 from conformance.fuzz.scope import MOST_ELEMENTS, Scope
@@ -24,7 +25,7 @@ STEPS: Final = (1, 1, 2, 1, 1, 3, 1, 2, 1, 1, 4, 5)
 """Numbers of steps to choose from: small programs compile fast, and most differences are small."""
 TRANSFORMS_AROUND: Final = (0, 1, 0, 1, 0, 2, 1, 0, 1, 3)
 """Numbers of transforms to choose from."""
-COSTLY_RATE: Final = 16
+COSTLY_RATE: Final = 24
 """One step of so many is costly, see `COSTLY`."""
 
 
@@ -73,11 +74,15 @@ def programs(draw: Callable[[st.SearchStrategy[Any]], Any], space: ProgramSpace)
             continue
         transforms.append(made)
         types, results = made.types, made.results
+    inputs = tuple(draw_input(scope, type_) for type_ in types)
+    devices = max([1, *(frame.devices for frame in frames)])
+    launch = draw_launch(scope, types, meshes=devices == 1)
     return FuzzProgram(
         body=body,
         transforms=tuple(transforms),
-        inputs=tuple(draw_input(scope, type_) for type_ in types),
-        devices=max([1, *(frame.devices for frame in frames)]),
+        inputs=inputs,
+        launch=launch,
+        devices=launch.devices if launch and devices == 1 else devices,
         x64=space.x64,
     )
 

@@ -36,8 +36,9 @@ def batch(_: Any, programs: Sequence[Mapping[str, Any]]) -> Any:
 
     Args:
         programs: For each program its `source`, which defines `function` and `args`, and `modes`.
-            The mode `perturbed N` runs it without and with N different perturbations, one after
-            the other in its value; `dtypes` has the dtype of each variable by number.
+            The mode `jit` is `launch(function, args)` if the source defines it. The mode
+            `perturbed N` runs it without and with N different perturbations, one after the other
+            in its value; `dtypes` has the dtype of each variable by number.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -68,7 +69,8 @@ def _observe(program: Mapping[str, Any], mode: str) -> dict[str, Any]:
         else:
             names: dict[str, Any] = {}
             exec(program["source"], names)  # noqa: S102 - rendered from the tables of this project
-            value = MODES[kind](names["function"], names["args"])
+            run = names.get("launch", MODES["jit"]) if kind == "jit" else MODES[kind]
+            value = run(names["function"], names["args"])
         leaves = jax.tree_util.tree_leaves(jax.block_until_ready(value))
         return {"value": [_describe(leaf) for leaf in leaves]}
     except Exception as error:  # noqa: BLE001 - any error of a program is a result
@@ -175,6 +177,7 @@ def _run_exported(function: Function, args: Sequence[Any]) -> Any:
 
 MODES: dict[str, Function] = {
     "jit": lambda function, args: jax.jit(function)(*args),
+    "plain": lambda function, args: jax.jit(function)(*args),
     "eager": lambda function, args: function(*map(jnp.asarray, args)),
     "vmap": _run_vmapped,
     "sharded": _run_sharded,

@@ -20,15 +20,22 @@ OPERATIONS: Final = (
 COSTLY: Final = frozenset(
     name
     for prefix, names in {
-        "lax.": "igamma igammac random_gamma_grad betainc",
-        "jax.scipy.special.": "expi exp1 gammainc gammaincc beta betaln betainc poch hyp1f1",
-        "jax.scipy.stats.": "beta.cdf beta.sf beta.logcdf betabinom.pmf betabinom.logpmf",
-        "jax.random.": "beta binomial chisquare choice double_sided_maxwell f gamma loggamma "
-        "generalized_normal permutation poisson t wald",
-        "jax.scipy.linalg.": "expm polar sqrtm",
-        "jnp.": "interp digitize histogram unique unique_values linalg.inv linalg.det",
+        "lax.": "betainc igamma igammac lgamma random_gamma_grad",
+        "jax.scipy.special.": "beta betainc betaln exp1 expi factorial gamma gammainc gammaincc "
+        "gammaln hyp1f1 kl_div multigammaln poch spence",
+        "jax.scipy.stats.": "beta.cdf beta.logpdf beta.pdf beta.sf betabinom.logpmf betabinom.pmf "
+        "binom.logpmf binom.pmf chi2.cdf chi2.sf gamma.cdf gamma.logsf gamma.sf gennorm.cdf "
+        "nbinom.logpmf nbinom.pmf poisson.cdf poisson.logpmf poisson.pmf truncnorm.sf",
+        "jax.random.": "beta binomial categorical chisquare choice double_sided_maxwell f gamma "
+        "generalized_normal geometric loggamma maxwell permutation poisson randint t triangular "
+        "wald weibull_min",
+        "jax.scipy.linalg.": "cho_solve expm lu polar solve sqrtm",
+        "jnp.": "argwhere digitize flatnonzero histogram nanmedian nonzero unique unique_values "
+        "linalg.det linalg.inv linalg.lstsq linalg.solve",
+        "jax.nn.": "dot_product_attention",
     }.items()
     for name in (prefix + each for each in names.split())
 )
-"""Operations that take more than a tenth of a second to compile, measured on 0.12.0.1. They
-are drawn less often, or most of a campaign's time would be theirs."""
+"""Operations that take more than a tenth of a second of CPU to compile, measured on 0.12.0.1: a
+third of a second on average, the others 0.03 s. They are drawn less often, or most of a
+campaign's time would be theirs."""
