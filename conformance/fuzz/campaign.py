@@ -11,6 +11,7 @@ import msgspec
 
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, write_atomically
+from conformance.fuzz.comparison import Kind
 from conformance.fuzz.findings import (
     Finding,
     date,
@@ -240,8 +241,9 @@ class Campaign:
             if known.covers(generated.program, divergence):
                 self._count(known, generated.program)
                 # Its operations may differ for another reason: the second, fourth, eighth ...
-                # program is shrunk all the same.
-                if not is_power_of_two(len(self.log.findings[known.id].programs)):
+                # program is shrunk all the same, unless each trial takes the whole time limit.
+                count = len(self.log.findings[known.id].programs)
+                if divergence.difference.kind is Kind.HANG or not is_power_of_two(count):
                     return
                 break
         finding = make_finding(self.evaluator, space, generated, divergence)
