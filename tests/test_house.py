@@ -39,6 +39,7 @@ LAYERS = (
     {"ir", "cells", "corpus"},
     {"remote_cache"},
     {"locking", "cache_folder"},
+    {"json_lines"},
     {"model", "worker", "files", "compression", "scratch", "garbage_collection", "wording"},
     {"kit"},
     {"errors", "__init__"},

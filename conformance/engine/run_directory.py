@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from conformance.files import (
     sync_to_disk,
     write_atomically,
 )
+from conformance.json_lines import MalformedLineError, append_line, decode_log, open_log
 from conformance.model.record import Record
 from conformance.model.run import RunInfo
 from conformance.model.run_files import SINCE, Since
@@ -246,26 +246,12 @@ class RunDirectory:
         Raises:
             CorruptRunError: If another line is no record; the message names it.
         """
-        data = self.read_file(RESULTS) or b""
-        decoder = msgspec.json.Decoder(kind)
-        # A view, because a copy would double the memory for the results of a large run.
-        whole = memoryview(data)[: data.rfind(b"\n") + 1]
-        with contextlib.suppress(*MALFORMED):  # the malformed line is found below
-            records = decoder.decode_lines(whole)
-            if len(records) == data.count(b"\n"):
-                return records
-        return list(_decode_lines(self.path / RESULTS, whole, decoder))
-
-
-def _decode_lines(path: Path, data: memoryview, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Decode lines one by one, to find the malformed one; decoding all at once is faster."""
-    for number, line in enumerate(bytes(data).split(b"\n")[:-1], 1):
         try:
-            yield decoder.decode(line)
-        except MALFORMED as error:
+            return decode_log(self.read_file(RESULTS) or b"", kind)
+        except MalformedLineError as error:
             raise CorruptRunError(
-                f"{path}:{number}: expected a record: {str(error).lower()}; "
-                "delete the line to run its job again"
+                f"{self.path / RESULTS}:{error.number}: expected a record: "
+                f"{error.reason.lower()}; delete the line to run its job again"
             ) from None
 
 
@@ -300,19 +286,10 @@ class Results:
         self._masker = Masker(os.environ)
         try:
             run.create()
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            # The next record would be glued to the half line of a killed run.
-            self._drop_torn_line()
+            self._fd = open_log(self._path)
             sync_to_disk(self._path.parent)  # the name of a new file
         except OSError as error:
             raise disk_error(self._path, error) from None
-
-    def _drop_torn_line(self) -> None:
-        size = os.fstat(self._fd).st_size
-        tail = os.pread(self._fd, size, 0) if size else b""
-        whole = tail.rfind(b"\n") + 1
-        if whole != size:
-            os.ftruncate(self._fd, whole)
 
     def append(self, record: Record, *, sync: bool = True) -> None:
         """Add one finished job.
@@ -325,8 +302,7 @@ class Results:
         Raises:
             InfrastructureError: If the disk refuses; an incomplete line is removed.
         """
-        line = self._masker.mask_content(msgspec.json.encode(record)) + b"\n"
-        size = os.fstat(self._fd).st_size
+        line = self._masker.mask_content(msgspec.json.encode(record))
         # A record that is lost in a power failure costs no more than running its job again.
         durable = sync and record.seconds.get("job", SHORT) >= SHORT
         if not record.cached:  # blobs of a cached record were synced by the run that made them
@@ -334,13 +310,8 @@ class Results:
         if durable:
             self._sync_blobs()
         try:
-            while line:  # a signal or a full disk may cut a write
-                line = line[os.write(self._fd, line) :]
-            if durable:
-                os.fsync(self._fd)
+            append_line(self._fd, line, durable=durable)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._fd, size)
             raise disk_error(self._path, error) from None
 
     def _sync_blobs(self) -> None:
