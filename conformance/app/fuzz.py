@@ -16,7 +16,8 @@ from conformance.corpus.behaviour_changes import load_families
 from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
 from conformance.errors import UsageError
 from conformance.files import write_atomically
-from conformance.fuzz.campaign import Campaign, CampaignLog, CampaignSettings
+from conformance.fuzz.campaign import Campaign
+from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings
 from conformance.fuzz.evaluation import Evaluator
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import OPERATIONS

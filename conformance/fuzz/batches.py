@@ -15,6 +15,7 @@ from conformance.fuzz.program import RenderOptions
 from conformance.judge.errors import make_signature
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome
+from conformance.model.value import to_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -211,6 +212,6 @@ def split(finished: FinishedJob, count: int) -> Iterator[Results]:
 
 def _make_result(parts: Mapping[str, list[Leaf]]) -> ProgramResult:
     if "error" in parts:
-        kind, message = (leaf.data.decode() for leaf in parts["error"])
-        return ProgramResult(outcome=Outcome.RAISED, error=kind[1:-1], message=message[1:-1])
+        kind, message = map(to_python, parts["error"])
+        return ProgramResult(outcome=Outcome.RAISED, error=kind, message=message)
     return ProgramResult(leaves=tuple(parts["value"]))

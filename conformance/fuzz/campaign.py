@@ -4,173 +4,37 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.errors import UsageError
-from conformance.files import MALFORMED, write_atomically
+from conformance.fuzz.campaign_log import Round
 from conformance.fuzz.comparison import Kind
-from conformance.fuzz.findings import (
-    Finding,
-    date,
-    find_known,
-    has_same_root,
-    make_finding,
-)
+from conformance.fuzz.finding import has_same_root
+from conformance.fuzz.findings import date, find_known, make_finding
 from conformance.fuzz.generation import generate, replay
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.engine.job import PlannedCell
+    from conformance.fuzz.campaign_log import CampaignLog
     from conformance.fuzz.evaluation import Divergence, Evaluation, Evaluator
+    from conformance.fuzz.finding import Finding
     from conformance.fuzz.generation import GeneratedProgram
     from conformance.fuzz.operation import Operation
     from conformance.fuzz.program import FuzzProgram
 
-T = TypeVar("T", bound=msgspec.Struct)
-SETTINGS: Final = "campaign.json"
-ROUNDS: Final = "rounds.jsonl"
-FINDINGS: Final = "findings.jsonl"
 PROGRAMS: Final = 250
 """Programs of a round."""
 WIDE_ROUND: Final = 8
 """One round of so many runs with 64-bit types enabled."""
 MOST_OCCURRENCES: Final = 200
 """Ids of programs that are recorded for one finding."""
-
-
-class CampaignSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decide which programs a campaign tries, and where.
-
-    Attributes:
-        seed: Seed of the generation.
-        cells: Ids of the cells, the oldest release first.
-        operations: Patterns of operations; empty for all.
-        hypothesis: Release of Hypothesis, which decides what a seed generates.
-    """
-
-    seed: int
-    cells: tuple[str, ...]
-    operations: tuple[str, ...] = ()
-    hypothesis: str
-
-
-class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """One round of a campaign.
-
-    Attributes:
-        number: Number, from 0.
-        x64: Whether 64-bit types were enabled.
-        programs: Ids of its programs.
-        outcomes: Programs by outcome on the newest release.
-        divergent: Programs that diverged.
-        seconds: Seconds of the evaluation of its programs.
-        total_seconds: Seconds of the round, findings included.
-    """
-
-    number: int
-    x64: bool
-    programs: tuple[str, ...]
-    outcomes: dict[str, int]
-    divergent: int
-    seconds: float
-    total_seconds: float
-
-
-@dataclass(slots=True)
-class CampaignLog:
-    """The log of a campaign in its folder.
-
-    Attributes:
-        folder: Folder of the campaign.
-        settings: Its settings.
-        rounds: Finished rounds.
-        findings: Findings by id.
-    """
-
-    folder: Path
-    settings: CampaignSettings
-    rounds: list[Round] = field(default_factory=list)
-    findings: dict[str, Finding] = field(default_factory=dict)
-
-    @classmethod
-    def create(cls, folder: Path, settings: CampaignSettings) -> CampaignLog:
-        """Create a folder and its log.
-
-        Args:
-            folder: A folder without a campaign.
-            settings: The settings.
-
-        Raises:
-            UsageError: If the folder has a campaign.
-        """
-        if (folder / SETTINGS).exists():
-            raise UsageError(f"{folder} has a campaign: add --resume, or name another folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / SETTINGS, msgspec.json.encode(settings) + b"\n")
-        return cls(folder, settings)
-
-    @classmethod
-    def load(cls, folder: Path) -> CampaignLog:
-        """Load a log; a last line that a killed process has not finished is dropped.
-
-        Args:
-            folder: Folder of the campaign.
-
-        Raises:
-            UsageError: If the folder has no campaign, or its log is malformed.
-        """
-        try:
-            settings = msgspec.json.decode((folder / SETTINGS).read_bytes(), type=CampaignSettings)
-        except FileNotFoundError:
-            raise UsageError(f"{folder} has no campaign: expected {SETTINGS}") from None
-        except MALFORMED as error:
-            raise UsageError(f"{folder / SETTINGS}: {error}; expected a campaign") from None
-        log = cls(folder, settings)
-        log.rounds = list(_read_lines(folder / ROUNDS, Round))
-        for finding in _read_lines(folder / FINDINGS, Finding):
-            log.findings[finding.id] = finding
-        return log
-
-    def add_round(self, done: Round) -> None:
-        """Append a finished round."""
-        self.rounds.append(done)
-        _append_line(self.folder / ROUNDS, done)
-
-    def add_finding(self, finding: Finding) -> None:
-        """Append a finding, or another state of one: the last line of an id counts."""
-        self.findings[finding.id] = finding
-        _append_line(self.folder / FINDINGS, finding)
-
-    @property
-    def tried(self) -> frozenset[str]:
-        """Ids of all programs of finished rounds."""
-        return frozenset(id_ for done in self.rounds for id_ in done.programs)
-
-
-def _append_line(file: Path, line: msgspec.Struct) -> None:
-    with file.open("ab") as stream:
-        stream.write(msgspec.json.encode(line) + b"\n")
-
-
-def _read_lines(file: Path, kind: type[T]) -> Iterable[T]:
-    data = file.read_bytes() if file.exists() else b""
-    if not data.endswith(b"\n"):
-        data = data[: data.rfind(b"\n") + 1]
-        if file.exists():
-            file.write_bytes(data)  # the next line must not continue half a line
-    for number, line in enumerate(data.splitlines(), 1):
-        try:
-            yield msgspec.json.decode(line, type=kind)
-        except MALFORMED as error:
-            raise UsageError(f"{file}:{number}: {error}; expected a {kind.__name__}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,9 +117,7 @@ class Campaign:
             self._count(self.log.findings[finding.id], generated.program)
             return
         shrunk = replay(space, bytes.fromhex(finding.choices))
-        finding = msgspec.structs.replace(
-            finding, releases=date(finding, shrunk, self.evaluator.executor, self.cells)
-        )
+        finding = date(finding, shrunk, self.evaluator.executor, self.cells)
         finding = msgspec.structs.replace(finding, known=find_known(finding, self.changes))
         for other in self.log.findings.values():
             if has_same_root(other, finding):

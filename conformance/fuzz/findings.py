@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.fuzz import numpy_twin
 from conformance.fuzz.batches import BatchExecutor, ProgramRun
-from conformance.fuzz.comparison import Kind, compare_results, compute_bounds
+from conformance.fuzz.comparison import compare_results, compute_bounds
 from conformance.fuzz.evaluation import (
     BOUNDED,
     CONFIRMING_SAMPLES,
@@ -22,15 +23,17 @@ from conformance.fuzz.evaluation import (
     is_missing,
     split_runs,
 )
+from conformance.fuzz.finding import Finding, ReleaseResult
 from conformance.fuzz.generation import shrink
+from conformance.fuzz.result_text import render_result
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.engine.job import Executor, PlannedCell
-    from conformance.fuzz.batches import ProgramResult
+    from conformance.fuzz.batches import ProgramResult, Results
     from conformance.fuzz.comparison import ResultDifference
     from conformance.fuzz.evaluation import Divergence, Evaluator
     from conformance.fuzz.generation import GeneratedProgram
@@ -40,72 +43,6 @@ if TYPE_CHECKING:
 SHRINKING: Final = 60.0
 """Seconds to shrink one program."""
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A difference that fuzzing discovered, shrunk and dated.
-
-    Attributes:
-        id: Hash of its root.
-        oracle: Oracle that found it, see `conformance.fuzz.evaluation.Divergence`.
-        kind: Kind of the difference, see `conformance.fuzz.comparison.Kind`.
-        detail: The difference in a sentence.
-        example: An example with numbers.
-        operations: Operations of the shrunk program.
-        transforms: Transforms of the shrunk program, the innermost first, and its launch.
-        releases: Releases at which the result changes; for another oracle than `release` those
-            that show the difference.
-        known: Case that shows the same change, empty for none.
-        script: The shrunk program.
-        choices: Choices of Hypothesis for it, in hexadecimal.
-        x64: Whether it runs with 64-bit types enabled.
-        programs: Ids of the programs that showed it.
-    """
-
-    id: str
-    oracle: str
-    kind: str
-    detail: str
-    example: str
-    operations: tuple[str, ...]
-    transforms: tuple[str, ...]
-    releases: tuple[str, ...] = ()
-    known: str = ""
-    script: str
-    choices: str
-    x64: bool = False
-    programs: tuple[str, ...] = ()
-
-    def covers(self, program: FuzzProgram, divergence: Divergence) -> bool:
-        """Return whether a program most likely diverges for the reason of this finding.
-
-        Args:
-            program: A program that diverges.
-            divergence: How it diverges.
-        """
-        return (
-            (self.oracle, self.kind) == (divergence.oracle, str(divergence.difference.kind))
-            and {*self.operations} <= program.operations
-            and {*self.transforms} <= {*program.around}
-        )
-
-
-def has_same_root(a: Finding, b: Finding) -> bool:
-    """Return whether two findings most likely have one cause, whatever their operations.
-
-    Shardings of results are decided by the transforms: operations are only what is sharded. An
-    error is known by its message.
-
-    Args:
-        a: A dated finding.
-        b: Another one.
-    """
-    if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
-        return False
-    if a.kind == Kind.SHARDING:
-        around = [{*each.transforms} - {"jit"} for each in (a, b)]
-        return around[0] == around[1]
-    return a.kind in {Kind.OUTCOME, Kind.ERROR} and a.detail == b.detail
 
 
 def make_finding(
@@ -155,8 +92,8 @@ def make_finding(
 
 def date(
     finding: Finding, program: FuzzProgram, executor: Executor, cells: Sequence[PlannedCell]
-) -> tuple[str, ...]:
-    """Return the releases of a finding, see `Finding.releases`.
+) -> Finding:
+    """Return a finding with its releases, and with the results of its program on each.
 
     Args:
         finding: The finding.
@@ -173,42 +110,64 @@ def date(
         mode = f"perturbed {CONFIRMING_SAMPLES}"
         newest = {"bounds": (cells[-1], [ProgramRun(program=program, modes=(mode,))])}
         perturbed = split_runs(run(newest)["bounds"][0][mode], CONFIRMING_SAMPLES + 1)
-    if finding.oracle == PROCESS:
-        return tuple(r for r, each in results.items() if find_failure(each["jit"]) is not None)
-    if finding.oracle == RELEASE:
-        return tuple(_find_changes({r: each["jit"] for r, each in results.items()}, perturbed))
-    return tuple(
-        release
-        for release, each in results.items()
-        if each["jit"].outcome is Outcome.OK and _differs(finding, program, each, perturbed)
-    )
-
-
-def _find_changes(
-    results: Mapping[str, ProgramResult], perturbed: Sequence[ProgramResult] | None
-) -> Iterable[str]:
+    found = []
     last: ProgramResult | None = None
-    for release, result in results.items():
-        if is_missing(result):
-            continue
-        bounds = compute_bounds(perturbed, result) if perturbed else ()
-        if last is not None and compare_results(last, result, bounds or ()) is not None:
-            yield release
-        last = result
+    for release, by_mode in results.items():
+        result = by_mode["jit"]
+        other = last if finding.oracle == RELEASE else by_mode.get(finding.oracle)
+        differs = _differs(finding, program, result, other, perturbed)
+        found.append(_describe_release(release, finding, program, by_mode, differs=differs))
+        if not is_missing(result):
+            last = result
+    releases = tuple(one.release for one in found if one.differs)
+    return msgspec.structs.replace(finding, releases=releases, results=tuple(found))
+
+
+def _describe_release(
+    release: str, finding: Finding, program: FuzzProgram, results: Results, *, differs: bool
+) -> ReleaseResult:
+    result, other = results["jit"], results.get(finding.oracle)
+    missing = is_missing(result)
+    right: bool | None = None
+    if result.outcome is Outcome.OK and numpy_twin.compute_reference(program, result) is not None:
+        right = not compare_with_numpy(program, result)
+    return ReleaseResult(
+        release=release,
+        outcome=str(Outcome.UNSUPPORTED if missing else result.outcome),
+        text=render_result(result),
+        other=render_result(other) if other else "",
+        differs=differs,
+        right=right,
+    )
 
 
 def _differs(
     finding: Finding,
     program: FuzzProgram,
-    results: Mapping[str, ProgramResult],
+    result: ProgramResult,
+    other: ProgramResult | None,
     perturbed: Sequence[ProgramResult] | None,
 ) -> bool:
-    result = results["jit"]
+    """Return whether a release shows a finding.
+
+    Args:
+        finding: The finding.
+        program: Its program.
+        result: Its result on the release.
+        other: The result to compare with: of the release before, or of the other mode.
+        perturbed: Its perturbed results, None if numbers must be equal bit by bit.
+    """
+    if finding.oracle == PROCESS:
+        return find_failure(result) is not None
+    within = finding.oracle != RELEASE
+    if is_missing(result) or (within and result.outcome is not Outcome.OK):
+        return False
     if finding.oracle == NUMPY:
         return bool(compare_with_numpy(program, result))
+    if other is None:  # the oldest release
+        return False
     bounds = compute_bounds(perturbed, result) if perturbed else ()
-    other = results[finding.oracle]
-    return compare_results(result, other, bounds or (), same_release=True) is not None
+    return compare_results(other, result, bounds or (), same_release=within) is not None
 
 
 def find_known(finding: Finding, changes: Iterable[BehaviourChange]) -> str:

@@ -11,8 +11,8 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.fuzz.campaign import CampaignLog
-    from conformance.fuzz.findings import Finding
+    from conformance.fuzz.campaign_log import CampaignLog
+    from conformance.fuzz.finding import Finding
 
 SEVERITY = {str(kind): number for number, kind in enumerate(Kind)}
 

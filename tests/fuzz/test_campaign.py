@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,10 +12,11 @@ import pytest
 from conformance.app.context import load_context
 from conformance.app.fuzz import FuzzOptions, make_json, run_campaign
 from conformance.corpus.behaviour_changes import BehaviourChange
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
 from conformance.fuzz import campaign, findings
-from conformance.fuzz.campaign import CampaignLog, CampaignSettings, Round
-from conformance.fuzz.findings import Finding, find_known, has_same_root
+from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings, Round
+from conformance.fuzz.finding import Finding, has_same_root
+from conformance.fuzz.findings import find_known
 from conformance.fuzz.render import render_markdown
 
 if TYPE_CHECKING:
@@ -66,6 +68,22 @@ def test_half_a_line_of_a_killed_process_is_dropped(log: CampaignLog, name: str)
     assert [done.number for done in CampaignLog.load(log.folder).rounds] == [0, 1]
 
 
+@pytest.mark.parametrize("name", ["rounds.jsonl", "findings.jsonl"])
+def test_a_full_disk_is_one_clear_error(tmp_path: Path, name: str) -> None:
+    """The log stays as it was: a resumed campaign runs the round again."""
+    log = CampaignLog.create(tmp_path / "campaign", SETTINGS)
+    (log.folder / name).symlink_to("/dev/full")
+    add = {
+        "rounds.jsonl": partial(log.add_round, make_round(0, "p1")),
+        "findings.jsonl": partial(log.add_finding, FINDING),
+    }[name]
+    with pytest.raises(InfrastructureError, match=f"{name}: cannot be written: no space left"):
+        add()
+    assert (log.rounds, log.findings) == ([], {})
+    (log.folder / name).unlink()
+    assert CampaignLog.load(log.folder).rounds == []
+
+
 def test_a_folder_has_one_campaign(log: CampaignLog) -> None:
     """Another one needs another folder."""
     with pytest.raises(UsageError, match="has a campaign: add --resume, or name another folder"):
@@ -77,7 +95,7 @@ def test_a_folder_has_one_campaign(log: CampaignLog) -> None:
     [
         ({"campaign.json": None}, "has no campaign: expected campaign.json"),
         ({"campaign.json": "{}"}, "campaign.json: .*expected a campaign"),
-        ({"rounds.jsonl": "garbage\n"}, "rounds.jsonl:1: .*expected a Round"),
+        ({"rounds.jsonl": "garbage\n"}, "rounds.jsonl:1: expected a Round: .*delete the line"),
     ],
 )
 def test_a_damaged_log_is_one_clear_error(
@@ -168,6 +186,9 @@ def test_a_real_change_is_found_shrunk_and_dated(
     assert finding.releases == ("0.12.0",)
     assert finding.operations == ("jax.scipy.stats.cauchy.ppf",)
     assert finding.transforms == ()
+    assert [one.release for one in finding.results] == ["0.11.2", "0.12.0"]
+    assert "nan" in finding.results[1].text
+    assert "nan" not in finding.results[0].text
     assert "jax.scipy.stats.cauchy.ppf" in finding.script
     assert any(finding.id in line for line in lines)
     assert json.loads(json.dumps(make_json(log)))["programs"] == len(log.rounds[0].programs)

@@ -1,0 +1,104 @@
+"""A finding of a campaign, and whether two of them have one cause. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from conformance.fuzz.comparison import Kind
+
+if TYPE_CHECKING:
+    from conformance.fuzz.evaluation import Divergence
+    from conformance.fuzz.program import FuzzProgram
+
+
+class ReleaseResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The result of a shrunk program on one release.
+
+    Attributes:
+        release: Version of jax.
+        outcome: Outcome under `jit`; `unsupported` if the release lacks one of its operations.
+        text: The result or the error under `jit`, in a line.
+        other: The same in the mode that differs from `jit`, empty for other oracles.
+        differs: Whether the release shows the finding: its result differs from that of the
+            release before, or from that of the other oracle.
+        right: Whether the result equals that of NumPy within the error bound; None if it is not
+            known.
+    """
+
+    release: str
+    outcome: str
+    text: str
+    other: str = ""
+    differs: bool = False
+    right: bool | None = None
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A difference that fuzzing discovered, shrunk and dated.
+
+    Attributes:
+        id: Hash of its root.
+        oracle: Oracle that found it, see `conformance.fuzz.evaluation.Divergence`.
+        kind: Kind of the difference, see `conformance.fuzz.comparison.Kind`.
+        detail: The difference in a sentence.
+        example: An example with numbers.
+        operations: Operations of the shrunk program.
+        transforms: Transforms of the shrunk program, the innermost first, and its launch.
+        releases: Releases at which the result changes; for another oracle than `release` those
+            that show the difference.
+        results: Result of the shrunk program on each release, the oldest first; empty in logs of
+            earlier versions.
+        known: Case that shows the same change, empty for none.
+        script: The shrunk program.
+        choices: Choices of Hypothesis for it, in hexadecimal.
+        x64: Whether it runs with 64-bit types enabled.
+        programs: Ids of the programs that showed it.
+    """
+
+    id: str
+    oracle: str
+    kind: str
+    detail: str
+    example: str
+    operations: tuple[str, ...]
+    transforms: tuple[str, ...]
+    releases: tuple[str, ...] = ()
+    results: tuple[ReleaseResult, ...] = ()
+    known: str = ""
+    script: str
+    choices: str
+    x64: bool = False
+    programs: tuple[str, ...] = ()
+
+    def covers(self, program: FuzzProgram, divergence: Divergence) -> bool:
+        """Return whether a program most likely diverges for the reason of this finding.
+
+        Args:
+            program: A program that diverges.
+            divergence: How it diverges.
+        """
+        return (
+            (self.oracle, self.kind) == (divergence.oracle, str(divergence.difference.kind))
+            and {*self.operations} <= program.operations
+            and {*self.transforms} <= {*program.around}
+        )
+
+
+def has_same_root(a: Finding, b: Finding) -> bool:
+    """Return whether two findings most likely have one cause, whatever their operations.
+
+    Shardings of results are decided by the transforms: operations are only what is sharded. An
+    error is known by its message.
+
+    Args:
+        a: A dated finding.
+        b: Another one.
+    """
+    if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
+        return False
+    if a.kind == Kind.SHARDING:
+        around = [{*each.transforms} - {"jit"} for each in (a, b)]
+        return around[0] == around[1]
+    return a.kind in {Kind.OUTCOME, Kind.ERROR} and a.detail == b.detail
