@@ -116,6 +116,8 @@ class FuzzProgram:
         launch: How it is launched; None for by `jit` alone.
         devices: Number of devices that it needs.
         x64: Whether 64-bit types are enabled.
+        parts: For each step and transform, from where to where its choices are among those of
+            Hypothesis for the program.
     """
 
     body: ProgramFunction
@@ -124,6 +126,7 @@ class FuzzProgram:
     launch: Launch | None = None
     devices: int = 1
     x64: bool = False
+    parts: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
     @property
     def id(self) -> str:

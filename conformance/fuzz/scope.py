@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hypothesis import strategies as st
+from hypothesis.control import current_build_context
 
 from conformance.fuzz.array_type import DTYPES, NARROW, WIDE, ArrayType, get_kind
 from conformance.fuzz.program import Step, Variable
@@ -38,6 +40,7 @@ class Scope:
         inputs: Parameters so far; an operation that finds no operand adds one.
         variables: Parameters and results of steps so far, the newest last.
         steps: Steps so far.
+        parts: See `FuzzProgram.parts`.
     """
 
     draw: Draw
@@ -48,6 +51,15 @@ class Scope:
     inputs: list[Variable] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    parts: list[tuple[int, int]] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def part(self) -> Iterator[None]:
+        """Record which choices of Hypothesis a part of the program is made of."""
+        data = current_build_context().data
+        start = len(data.nodes)
+        yield
+        self.parts.append((start, len(data.nodes)))
 
     def choose(self, values: Sequence[T]) -> T:
         """Draw one of some values; Hypothesis shrinks to the first."""
@@ -61,6 +73,10 @@ class Scope:
     def rarely(self, rate: int) -> bool:
         """Draw True once in so many times; Hypothesis shrinks to False."""
         return self.integer(0, rate - 1) == rate - 1
+
+    def happens(self, percent: int) -> bool:
+        """Draw True with a probability; Hypothesis shrinks to False."""
+        return self.integer(0, 99) >= 100 - percent
 
     def integer(self, smallest: int, largest: int) -> int:
         """Draw an integer; Hypothesis shrinks to 0, or to the one next to it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
@@ -16,15 +16,18 @@ from conformance.fuzz.scope import MOST_ELEMENTS, Scope
 from conformance.fuzz.transforms import TRANSFORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from conformance.fuzz.operation import Operation
+    from conformance.fuzz.scope import Draw
     from conformance.fuzz.transform import TransformKind
 
-STEPS: Final = (1, 1, 2, 1, 1, 3, 1, 2, 1, 1, 4, 5)
-"""Numbers of steps to choose from: small programs compile fast, and most differences are small."""
-TRANSFORMS_AROUND: Final = (0, 1, 0, 1, 0, 2, 1, 0, 1, 3)
-"""Numbers of transforms to choose from."""
+MOST_STEPS: Final = 5
+"""Steps of the innermost function: small programs compile fast, and most differences are small."""
+MOST_TRANSFORMS: Final = 3
+"""Transforms around it."""
+MORE: Final = 45
+"""Per cent of steps and of transforms that another one follows."""
 COSTLY_RATE: Final = 24
 """One step of so many is costly, see `COSTLY`."""
 
@@ -45,7 +48,7 @@ class ProgramSpace:
 
 
 @st.composite
-def programs(draw: Callable[[st.SearchStrategy[Any]], Any], space: ProgramSpace) -> FuzzProgram:
+def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
     """Draw a program.
 
     Args:
@@ -53,7 +56,13 @@ def programs(draw: Callable[[st.SearchStrategy[Any]], Any], space: ProgramSpace)
         space: The programs to draw from.
     """
     scope = Scope(draw=draw, x64=space.x64)
-    kinds = _draw_transforms(scope, space.transforms)
+    kinds: list[TransformKind] = []
+    for _ in range(MOST_TRANSFORMS):
+        with scope.part():
+            kind = _draw_transform(scope, space, kinds)
+        if kind is None:
+            break
+        kinds.append(kind)
     frames = [kind.make_frame(scope, number) for number, kind in enumerate(kinds)]
     scope.axes = {name: size for frame in frames for name, size in frame.axes.items()}
     modes = {mode for kind in kinds for mode in kind.modes}
@@ -84,16 +93,31 @@ def programs(draw: Callable[[st.SearchStrategy[Any]], Any], space: ProgramSpace)
         launch=launch,
         devices=launch.devices if launch and devices == 1 else devices,
         x64=space.x64,
+        parts=tuple(scope.parts),
     )
 
 
-def _draw_transforms(scope: Scope, known: Sequence[TransformKind]) -> list[TransformKind]:
-    """Draw the transforms of a program, the innermost first."""
-    kinds: list[TransformKind] = []
-    for _ in range(scope.choose(TRANSFORMS_AROUND) if known else 0):
-        fitting = [kind for kind in known if kind.fits(kinds)]
-        kinds.append(scope.choose(fitting))
-    return kinds
+def _draw_transform(
+    scope: Scope, space: ProgramSpace, inner: Sequence[TransformKind]
+) -> TransformKind | None:
+    """Draw the next transform around others, None for no more."""
+    more = scope.happens(MORE)
+    fitting = [kind for kind in space.transforms if kind.fits(inner)]
+    return scope.choose(fitting) if more and fitting else None
+
+
+def _draw_step(scope: Scope, operations: Sequence[Operation]) -> bool:
+    """Add a step to a scope, and return True; False for no more, unless it is the first one."""
+    # A step begins with this draw even if it is the first, so that the one before it can be cut.
+    more = scope.happens(MORE)
+    if scope.steps and not more:
+        return False
+    cheap, costly = ([one for one in operations if (one.name in COSTLY) is each]
+                     for each in (False, True))  # fmt: skip
+    rare = scope.rarely(COSTLY_RATE)
+    operation = scope.choose(costly if costly and (rare or not cheap) else cheap)
+    operation.rule(scope, operation)
+    return True
 
 
 def _draw_body(scope: Scope, operations: Sequence[Operation], *, inexact: bool) -> ProgramFunction:
@@ -104,12 +128,11 @@ def _draw_body(scope: Scope, operations: Sequence[Operation], *, inexact: bool) 
         operations: Operations to choose from.
         inexact: Whether its results must be floating-point or complex, to be differentiated.
     """
-    cheap, costly = ([one for one in operations if (one.name in COSTLY) is each]
-                     for each in (False, True))  # fmt: skip
-    for _ in range(scope.choose(STEPS)):
-        rare = scope.rarely(COSTLY_RATE)
-        operation = scope.choose(costly if costly and (rare or not cheap) else cheap)
-        operation.rule(scope, operation)
+    for _ in range(MOST_STEPS):
+        with scope.part():
+            more = _draw_step(scope, operations)
+        if not more:
+            break
     if not scope.variables:
         scope.add_input(ArrayType((), "float32"))
     used = {name for step in scope.steps for name in step.operands}
