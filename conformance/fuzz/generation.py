@@ -156,7 +156,8 @@ def shrink(
     _set_database_key(search)
     with contextlib.suppress(AssertionError, _TimeIsOverError, hypothesis.errors.Flaky):
         search()
-    return best
+    # Hypothesis knows no parts: a program with one more of them can be the simpler one for it.
+    return _cut(space, best, try_program)
 
 
 def _cut(

@@ -66,6 +66,22 @@ class Scope:
         chosen: T = self.draw(st.sampled_from(values)) if len(values) > 1 else values[0]
         return chosen
 
+    def choose_fitting(self, values: Sequence[T], fits: Callable[[T], bool]) -> T | None:
+        """Draw one of some values, and return the first one from there on that fits.
+
+        What fits changes with the rest of the program: that way, a choice means the same value
+        after another part of the program was left out.
+
+        Args:
+            values: The values.
+            fits: Whether one can be used.
+        """
+        if not values:
+            return None
+        start = self.integer(0, len(values) - 1)
+        around = (*values[start:], *values[:start])
+        return next(filter(fits, around), None)
+
     def flip(self) -> bool:
         """Draw a truth value; Hypothesis shrinks to False."""
         return bool(self.draw(st.booleans()))

@@ -16,7 +16,7 @@ from conformance.fuzz.scope import MOST_ELEMENTS, Scope
 from conformance.fuzz.transforms import TRANSFORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from conformance.fuzz.operation import Operation
     from conformance.fuzz.scope import Draw
@@ -66,12 +66,11 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
     frames = [kind.make_frame(scope, number) for number, kind in enumerate(kinds)]
     scope.axes = {name: size for frame in frames for name, size in frame.axes.items()}
     modes = {mode for kind in kinds for mode in kind.modes}
-    usable = [
-        operation
-        for operation in space.operations
-        if (scope.axes or not operation.needs_axis) and not modes & {*operation.lacks}
-    ]
-    body = _draw_body(scope, usable, inexact=bool(modes))
+
+    def is_usable(operation: Operation) -> bool:
+        return bool(scope.axes or not operation.needs_axis) and not modes & {*operation.lacks}
+
+    body = _draw_body(scope, space.operations, is_usable, inexact=bool(modes))
     transforms: list[Transform] = []
     types = tuple(variable.type for variable in body.parameters)
     results = tuple(variable.type for variable in body.results)
@@ -102,35 +101,47 @@ def _draw_transform(
 ) -> TransformKind | None:
     """Draw the next transform around others, None for no more."""
     more = scope.happens(MORE)
-    fitting = [kind for kind in space.transforms if kind.fits(inner)]
-    return scope.choose(fitting) if more and fitting else None
+    return scope.choose_fitting(space.transforms, lambda kind: kind.fits(inner)) if more else None
 
 
-def _draw_step(scope: Scope, operations: Sequence[Operation]) -> bool:
+def _draw_step(
+    scope: Scope, operations: Sequence[Operation], is_usable: Callable[[Operation], bool]
+) -> bool:
     """Add a step to a scope, and return True; False for no more, unless it is the first one."""
     # A step begins with this draw even if it is the first, so that the one before it can be cut.
     more = scope.happens(MORE)
     if scope.steps and not more:
         return False
-    cheap, costly = ([one for one in operations if (one.name in COSTLY) is each]
-                     for each in (False, True))  # fmt: skip
     rare = scope.rarely(COSTLY_RATE)
-    operation = scope.choose(costly if costly and (rare or not cheap) else cheap)
+    pools = (
+        [one for one in operations if (one.name in COSTLY) is costly] for costly in (rare, not rare)
+    )
+    chosen = (scope.choose_fitting(pool, is_usable) for pool in pools)
+    operation = next((one for one in chosen if one), None)
+    if operation is None:
+        return False  # only collectives are allowed, and there is no axis
     operation.rule(scope, operation)
     return True
 
 
-def _draw_body(scope: Scope, operations: Sequence[Operation], *, inexact: bool) -> ProgramFunction:
+def _draw_body(
+    scope: Scope,
+    operations: Sequence[Operation],
+    is_usable: Callable[[Operation], bool],
+    *,
+    inexact: bool,
+) -> ProgramFunction:
     """Draw the innermost function.
 
     Args:
         scope: Its scope.
         operations: Operations to choose from.
+        is_usable: Whether one can be used within the transforms of the program.
         inexact: Whether its results must be floating-point or complex, to be differentiated.
     """
     for _ in range(MOST_STEPS):
         with scope.part():
-            more = _draw_step(scope, operations)
+            more = _draw_step(scope, operations, is_usable)
         if not more:
             break
     if not scope.variables:
