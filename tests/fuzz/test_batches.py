@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.fuzz.array_type import ArrayType
 from conformance.fuzz.batches import BatchExecutor, ProgramResult, ProgramRun
-from conformance.fuzz.comparison import compare_results
+from conformance.fuzz.comparison import Kind, compare_results
 from conformance.fuzz.evaluation import Evaluator
 from conformance.fuzz.generation import generate
+from conformance.fuzz.launch import Launch
 from conformance.fuzz.program import FuzzProgram, ProgramFunction, Step, Variable
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.model.outcome import Outcome
@@ -136,3 +138,36 @@ def test_a_wrong_mode_differs_from_jit(executor: WorkerExecutor) -> None:
     found = evaluator.confirm(wrong, "eager")
     assert found is not None
     assert evaluator.confirm(wrong, "remat") is None
+
+
+def test_a_program_that_crashes_on_both_releases_is_found(executor: WorkerExecutor) -> None:
+    """The releases agree, and yet it is a finding."""
+    planned = executor.bench.planned
+    evaluator = Evaluator(executor, planned, planned)
+    fatal = program("__import__('os').abort()")
+    (found,) = evaluator.evaluate([fatal])
+    assert [(each.oracle, each.difference.kind) for each in found.divergences] == [
+        ("process", Kind.CRASH)
+    ]
+    assert evaluator.confirm(fatal, "process") is not None
+
+
+DONATING = Launch(
+    name="donate",
+    statements=(
+        "def launch(function, args):",
+        "    return jax.jit(function, donate_argnums=(0,))(*jax.device_put(args))",
+    ),
+)
+
+
+def test_a_launch_differs_from_jit_alone(executor: WorkerExecutor) -> None:
+    """The mode `jit` launches a program as it says; `plain` leaves that out."""
+    planned = executor.bench.planned
+    evaluator = Evaluator(executor, planned, planned)
+    right = replace(program("x0 + 1"), launch=DONATING)
+    wrong = replace(right, launch=replace(DONATING, statements=(
+        "def launch(function, args):", "    return 2 * jax.jit(function)(*args)",
+    )))  # fmt: skip
+    assert evaluator.confirm(right, "plain") is None
+    assert evaluator.confirm(wrong, "plain") is not None

@@ -14,6 +14,7 @@ from conformance.fuzz.generation import generate, replay, shrink
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import COSTLY, OPERATIONS
 from conformance.fuzz.strategies import ProgramSpace
+from conformance.fuzz.transforms import TRANSFORMS
 
 if TYPE_CHECKING:
     from conformance.fuzz.program import FuzzProgram
@@ -50,9 +51,10 @@ def test_programs_differ_and_use_all_of_the_language() -> None:
     programs = [one.program for one in PROGRAMS]
     assert len({program.id for program in programs}) == len(programs)
     operations = {name for program in programs for name in program.operations}
-    transforms = {one.name for program in programs for one in program.transforms}
+    around = {name for program in programs for name in program.around}
     assert len(operations) > 200
-    assert len(transforms) > 15
+    assert len(around) > 15
+    assert {"donate", "explicit mesh"} <= around
     assert {program.devices for program in programs} == {1, 4}
 
 
@@ -106,10 +108,38 @@ def test_a_program_is_shrunk_to_what_still_fails() -> None:
     assert replay(SPACE, shrunk.choices) == shrunk.program
 
 
+@pytest.mark.parametrize("number", range(6))
+def test_what_does_not_matter_is_cut(number: int) -> None:
+    """Within few trials, all steps but one and all transforms."""
+    large = [one for one in PROGRAMS if len(one.program.body.steps) > 2 and one.program.transforms][
+        number
+    ]
+    name = large.program.body.steps[-1].operation
+    trials = []
+
+    def fails(program: FuzzProgram) -> bool:
+        trials.append(program.id)
+        return name in program.operations
+
+    shrunk = shrink(SPACE, large, fails, seconds=60).program
+    assert (name in shrunk.operations, shrunk.around) == (True, ())
+    # A step of its own may make the operand, e.g. one of integers.
+    assert len(shrunk.body.steps) <= 2
+    assert len(trials) <= 150
+
+
 def test_shrinking_ends_in_time() -> None:
     """With the program itself if nothing simpler was tried."""
     shrunk = shrink(SPACE, PROGRAMS[5], lambda _: True, seconds=0)
     assert shrunk == PROGRAMS[5]
+
+
+def test_shard_map_divides_two_dimensions_or_one_by_both_axes() -> None:
+    """Over a mesh of two axes, in addition to one dimension by one axis."""
+    space = ProgramSpace(transforms=tuple(t for t in TRANSFORMS if t.name == "shard_map"))
+    text = "\n".join(one.program.render() for one in generate(space, 1, 150))
+    for spec in ('P("x0")', 'P(("x0", "y0"))', 'P("x0", "y0")'):
+        assert f"out_specs={spec}" in text
 
 
 def test_the_table_is_large() -> None:
