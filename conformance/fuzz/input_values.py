@@ -26,6 +26,11 @@ TINY: Final = {
     "float32": 1.0e-40, "float64": 5.0e-310,
 }  # fmt: skip
 """A denormal value of a dtype."""
+EXPONENTS: Final = {
+    "float8_e4m3fn": 2, "float8_e5m2": 4, "float16": 4, "bfloat16": 36, "float32": 36,
+    "float64": 300,
+}  # fmt: skip
+"""The largest power of ten to draw: overflow, and loss of what is added, begin at its root."""
 LONGEST: Final = 6
 """Different values of an input that is not random."""
 
@@ -84,9 +89,14 @@ def _draw_value(scope: Scope, dtype: str) -> str:
 
 
 def _draw_float(scope: Scope, dtype: str) -> str:
-    form = scope.choose(["whole", "fraction", "special"])
+    form = scope.choose(["whole", "fraction", "special", "power", "near"])
     if form == "whole":
         return f"{scope.integer(-9, 9)}.0"
+    if form == "power":
+        power = f"1e{scope.integer(-EXPONENTS[dtype], EXPONENTS[dtype])}"
+        return repr(float(power) * scope.choose([1, -1, 2, 50]))
+    if form == "near":
+        return repr(scope.integer(-2, 3) + scope.choose([1e-5, -1e-5, 1e-3, -1e-3, 1e-8]))
     if form == "fraction":
         return repr(scope.integer(-400, 400) / 64)
     special = [

@@ -27,7 +27,7 @@ NORMWISE: Final = (
     "lax.batch_matmul", "jnp.matmul", "jnp.dot", "jnp.vdot", "jnp.inner", "jnp.einsum",
     "jnp.tensordot", "jnp.convolve", "jnp.correlate", "jax.scipy.signal.", "jnp.cov",
     "jnp.corrcoef", "jax.nn.dot_product_attention", "lax.associative_scan", "jnp.cum", "lax.cum",
-    "jax.image.", "jnp.polyval", "jnp.cross",
+    "jax.image.", "jnp.polyval", "jnp.polyfit", "jnp.cross", "jax.scipy.fft.",
 )  # fmt: skip
 """Beginnings of operations that add many products: the rounding error of an element of their result
 is relative to the largest one, not to itself."""

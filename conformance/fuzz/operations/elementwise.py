@@ -105,7 +105,8 @@ def draw_binary(scope: Scope, operation: Operation) -> None:
     same = x.type.dtype == y.type.dtype
     twin = f"{operation.twin}({{0}}, {{1}})" if operation.twin and same else ""
     operands = [y, x] if scope.flip() else [x, y]
-    scope.add(operation.name, f"{operation.name}({{0}}, {{1}})", operands, result, twin=twin)
+    function = operation.call or operation.name
+    scope.add(operation.name, f"{function}({{0}}, {{1}})", operands, result, twin=twin)
 
 
 def _add_with_literal(scope: Scope, operation: Operation, x: Variable) -> None:
@@ -114,9 +115,8 @@ def _add_with_literal(scope: Scope, operation: Operation, x: Variable) -> None:
     if x.type.kind == "float" and "float" in operation.kinds:
         values = ["2.0", "0.5", "1", "-1.5", "0.0"]
     literal = scope.choose(values)
-    code = f"{operation.name}({literal}, {{0}})" if scope.flip() else (
-        f"{operation.name}({{0}}, {literal})"
-    )  # fmt: skip
+    function = operation.call or operation.name
+    code = f"{function}({literal}, {{0}})" if scope.flip() else f"{function}({{0}}, {literal})"
     twin = code.replace(operation.name, operation.twin, 1) if operation.twin else ""
     result = x.type.with_dtype(name_result_dtype(operation, x.type.dtype))
     scope.add(operation.name, code, [x], result, twin=twin)
@@ -186,15 +186,18 @@ def draw_conversion(scope: Scope, operation: Operation) -> None:
     scope.add(operation.name, code, [x], x.type.with_dtype(dtype))
 
 
+BITS: Final = {
+    "float32": 32, "int32": 32, "uint32": 32, "bfloat16": 16, "float16": 16, "int16": 16,
+    "uint16": 16, "uint8": 8, "int8": 8, "float8_e4m3fn": 8, "float8_e5m2": 8,
+}  # fmt: skip
+"""Width of dtypes whose bits can be read as another one."""
+
+
 def draw_bitcast(scope: Scope, operation: Operation) -> None:
     """Add a reinterpretation of bits, between dtypes of equal or different width."""
-    bits = {"float32": 32, "int32": 32, "uint32": 32, "bfloat16": 16, "float16": 16, "int16": 16,
-            "uint16": 16, "uint8": 8, "int8": 8, "float8_e4m3fn": 8, "float8_e5m2": 8}  # fmt: skip
-    x = scope.pick_kind(REAL, narrow=True)
-    if x.type.dtype not in bits:
-        return
-    dtype = scope.choose([*bits])
-    have, want = bits[x.type.dtype], bits[dtype]
+    x = scope.pick_kind([*BITS], narrow=True)
+    dtype = scope.choose([*BITS])
+    have, want = BITS[x.type.dtype], BITS[dtype]
     shape = x.type.shape
     if have > want:
         shape = (*shape, have // want)
@@ -211,6 +214,21 @@ def draw_reduce_precision(scope: Scope, operation: Operation) -> None:
     x = scope.pick_kind(FLOAT)
     exponent, mantissa = scope.choose([(8, 7), (5, 10), (4, 3), (5, 2), (8, 0)])
     scope.add(operation.name, f"{operation.name}({{0}}, {exponent}, {mantissa})", [x], x.type)
+
+
+def draw_scaling(scope: Scope, operation: Operation) -> None:
+    """Add a scaling by powers of two."""
+    x = scope.pick_kind(FLOAT)
+    wanted = ArrayType(x.type.shape, "int32")
+    n = scope.pick(lambda type_: type_ == wanted, lambda: wanted)
+    scope.add(operation.name, f"{operation.name}({{0}}, {{1}})", [x, n], x.type)
+
+
+def draw_view(scope: Scope, operation: Operation) -> None:
+    """Add a view of the bits as another dtype of the same width."""
+    x = scope.pick_kind([*BITS], narrow=True)
+    dtype = scope.choose([each for each in BITS if BITS[each] == BITS[x.type.dtype]])
+    scope.add(operation.name, f'{{0}}{operation.name}("{dtype}")', [x], x.type.with_dtype(dtype))
 
 
 def draw_integer_power(scope: Scope, operation: Operation) -> None:
@@ -284,7 +302,20 @@ ELEMENTWISE: Final = (
         ],
         draw_unary_call, FLOAT,
     ),
-    *make_calls(["jnp.round({0}, -1)"], draw_unary_call, FLOAT),
+    *make_calls(
+        [
+            "jnp.round({0}, -1)", "jnp.round({0}, 39)", "jnp.frexp({0})[0]", "jnp.modf({0})[0]",
+            "jnp.modf({0})[1]", "jnp.ldexp({0}, 3)", "jnp.ldexp({0}, -140)", "jnp.ldexp({0}, 140)",
+        ],
+        draw_unary_call, FLOAT,
+    ),
+    *make_calls(["jnp.frexp({0})[1]"], draw_unary_call, FLOAT, result="int32"),
+    *make_calls(
+        ["jnp.unravel_index({0}, (3, 4))[0]", "jnp.unravel_index({0}, (3, 4))[1]"],
+        draw_unary_call, INTEGER,
+    ),
+    *make_operations("jnp.ldexp", draw_scaling, FLOAT),
+    *make_operations(".view", draw_view, REAL),
     *make_calls(
         ["jnp.nan_to_num({0}, nan=1.0, posinf=2.0, neginf=-2.0)"], draw_unary_call, INEXACT
     ),
@@ -296,6 +327,13 @@ ELEMENTWISE: Final = (
     *make_operations("jnp.divide jnp.float_power", draw_binary, INTEGER, result="float"),
     *make_operations(
         "jnp.floor_divide jnp.mod jnp.remainder jnp.fmod", draw_binary, REAL
+    ),
+    *(
+        Operation(
+            name="jnp.divmod", rule=draw_binary, kinds=REAL,
+            call=f"(lambda a, b: jnp.divmod(a, b)[{part}])",
+        )
+        for part in (0, 1)
     ),
     *make_operations("jnp.power", draw_binary, INTEGER),
     *make_operations(

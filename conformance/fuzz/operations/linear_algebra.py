@@ -9,6 +9,7 @@ from conformance.fuzz.operation import (
     FLOAT,
     INEXACT,
     NUMBER,
+    SINGLE,
     Operation,
     make_calls,
     make_operations,
@@ -250,6 +251,13 @@ def draw_fourier(scope: Scope, operation: Operation) -> None:
               twin=code.replace("jnp.", "np."))  # fmt: skip
 
 
+def draw_cosine(scope: Scope, operation: Operation) -> None:
+    """Add a discrete cosine transform."""
+    x = scope.pick_kind(SINGLE, smallest=1, least=1)
+    form = scope.choose(["", ', norm="ortho"'])
+    scope.add(operation.name, f"{operation.name}({{0}}{form})", [x], x.type)
+
+
 def draw_shift(scope: Scope, operation: Operation) -> None:
     """Add an exchange of the halves of a spectrum."""
     x = scope.pick_kind(NUMBER, smallest=1)
@@ -267,7 +275,7 @@ def draw_cross(scope: Scope, operation: Operation) -> None:
 
 def draw_polynomial(scope: Scope, operation: Operation) -> None:
     """Add a function of the coefficients of polynomials."""
-    x = scope.pick_kind(FLOAT, smallest=1, largest=1, least=2)
+    x = scope.pick_kind(operation.kinds, smallest=1, largest=1, least=2)
     n = x.type.size
     if operation.name == "jnp.polyval":
         y = scope.pick_kind((x.type.kind,))
@@ -281,9 +289,10 @@ def draw_polynomial(scope: Scope, operation: Operation) -> None:
         "jnp.polyder": ((n - 1,), "({0})"), "jnp.polyint": ((n + 1,), "({0})"),
         "jnp.vander": ((n, n), "({0})"), "jnp.polyadd": ((n,), "({0}, {0})"),
         "jnp.polymul": ((2 * n - 1,), "({0}, {0})"),
+        "jnp.polyfit": ((2,), "(jnp.arange({0}.size, dtype={0}.dtype), {0}, 1)"),
     }[operation.name]  # fmt: skip
-    scope.add(operation.name, operation.name + call, [x], x.type.with_shape(*shape),
-              twin=operation.name.replace("jnp.", "np.") + call)  # fmt: skip
+    twin = "" if operation.name == "jnp.polyfit" else operation.name.replace("jnp.", "np.") + call
+    scope.add(operation.name, operation.name + call, [x], x.type.with_shape(*shape), twin=twin)
 
 
 LINEAR_ALGEBRA: Final = (
@@ -345,9 +354,14 @@ LINEAR_ALGEBRA: Final = (
         "jnp.fft.rfftn jnp.fft.irfftn",
         draw_fourier,
     ),
+    *make_operations(
+        "jax.scipy.fft.dct jax.scipy.fft.idct jax.scipy.fft.dctn jax.scipy.fft.idctn", draw_cosine
+    ),
     *make_operations("jnp.fft.fftshift jnp.fft.ifftshift", draw_shift),
     *make_operations("jnp.cross", draw_cross),
     *make_operations(
-        "jnp.polyval jnp.polyder jnp.polyint jnp.vander jnp.polyadd jnp.polymul", draw_polynomial
+        "jnp.polyval jnp.polyder jnp.polyint jnp.vander jnp.polyadd jnp.polymul", draw_polynomial,
+        FLOAT,
     ),
+    *make_operations("jnp.polyfit", draw_polynomial, SINGLE),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from conformance.fuzz.operation import (
     INTEGER,
     NUMBER,
     REAL,
+    SINGLE,
     Operation,
     make_operations,
 )
@@ -215,6 +216,13 @@ def draw_counts(scope: Scope, operation: Operation) -> None:
     scope.add(operation.name, code, [x], ArrayType((length,), dtype))
 
 
+def draw_packed_bits(scope: Scope, operation: Operation) -> None:
+    """Add a vector whose elements are bits, packed into bytes."""
+    x = scope.pick_kind(operation.kinds, smallest=1, largest=1, least=1)
+    result = ArrayType((-(-x.type.size // 8),), "uint8")
+    scope.add(operation.name, f"{operation.name}({{0}})", [x], result)
+
+
 def draw_histogram(scope: Scope, operation: Operation) -> None:
     """Add a histogram with a fixed range."""
     x = scope.pick_kind(FLOAT, smallest=1, least=1)
@@ -334,8 +342,11 @@ REDUCTIONS: Final = (
             ("jnp.sort", "same", "descending=True"),
             ("jnp.argsort", "index", "descending=True"),
             ("jnp.argsort", "index", "stable=False"),
+            ("jnp.cumsum", "bool", "dtype=bool"),
         )
     ),
+    *make_operations("jax.scipy.stats.rankdata", draw_along_axis, SINGLE),
+    Operation(name="jnp.unwrap", rule=draw_along_axis, kinds=INTEGER, call="period=6"),
     *make_operations("jax.nn.softmax jax.nn.log_softmax", draw_along_axis, FLOAT),
     *make_operations("jax.nn.standardize", draw_along_axis, FLOAT),
     *make_operations("jnp.diff", draw_difference, NUMBER, twin=True),
@@ -348,12 +359,14 @@ REDUCTIONS: Final = (
     *make_operations("jnp.lexsort", draw_lexsort, REAL, result="index"),
     *make_operations("jnp.searchsorted jnp.digitize", draw_searchsorted, REAL),
     *make_operations("jnp.bincount", draw_counts, INTEGER),
+    *make_operations("jnp.packbits", draw_packed_bits, (*INTEGER, "bool")),
     *make_operations("jnp.histogram", draw_histogram, FLOAT),
     *make_operations("jnp.unique jnp.unique_values", draw_unique, REAL),
     *make_operations("jnp.nonzero jnp.flatnonzero jnp.argwhere", draw_nonzero, ANY),
     *make_operations("jnp.convolve jnp.correlate", draw_two_vectors, NUMBER),
     *make_operations("jax.scipy.signal.convolve jax.scipy.signal.correlate", draw_two_vectors,
                      FLOAT),
+    *make_operations("jax.scipy.signal.fftconvolve", draw_two_vectors, SINGLE),
     *make_operations("jnp.interp", draw_interp, FLOAT),
     *make_operations("jnp.cov jnp.corrcoef", draw_covariance, FLOAT),
     *make_operations(
