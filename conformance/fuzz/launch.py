@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,10 +13,29 @@ if TYPE_CHECKING:
     from conformance.fuzz.array_type import ArrayType
     from conformance.fuzz.scope import Scope
 
-RATE: Final = 8
-"""One program of so many has each kind of launch."""
-MESHES: Final[tuple[Mapping[str, int], ...]] = ({"x": 4}, {"x": 2, "y": 2})
-"""Sizes of the axes of the meshes to choose from."""
+DONATE: Final = "donate"
+EXPLICIT: Final = "explicit mesh"
+
+
+class LaunchKind(NamedTuple):
+    """A kind of launch.
+
+    Attributes:
+        name: Name, which a finding lists among its transforms; empty for by `jit` alone.
+        mesh: Sizes of the axes of its mesh by name.
+    """
+
+    name: str = ""
+    mesh: Mapping[str, int] = MappingProxyType({})
+
+
+LAUNCH_KINDS: Final = (
+    *(LaunchKind(),) * 12,
+    *(LaunchKind(DONATE),) * 2,
+    LaunchKind(EXPLICIT, {"x": 4}),
+    LaunchKind(EXPLICIT, {"x": 2, "y": 2}),
+)
+"""Kinds to choose from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,27 +53,23 @@ class Launch:
     devices: int = 1
 
 
-def draw_launch(scope: Scope, types: Sequence[ArrayType], *, meshes: bool) -> Launch | None:
-    """Draw how a program is launched; None for by `jit` alone.
+def make_launch(scope: Scope, kind: LaunchKind, types: Sequence[ArrayType]) -> Launch | None:
+    """Return how a program is launched; None for by `jit` alone.
 
     Args:
         scope: The scope of the program.
+        kind: The kind of launch.
         types: Types of the arguments.
-        meshes: Whether it may have a mesh, i.e. the program has none of its own.
     """
-    # One draw decides, so that a program without a launch is the simpler one for Hypothesis.
-    kind = scope.integer(0, RATE - 1) if types else 0
-    if kind == RATE - 1:
-        return _donate(scope, len(types))
-    if kind == RATE - 2 and meshes:
-        return _place(scope, types)
-    return None
+    if not types or not kind.name:
+        return None
+    return _donate(scope, len(types)) if kind.name == DONATE else _place(scope, kind.mesh, types)
 
 
 def _donate(scope: Scope, count: int) -> Launch:
     donated = tuple(number for number in range(count) if number == 0 or scope.flip())
     return Launch(
-        name="donate",
+        name=DONATE,
         statements=(
             "def launch(function, args):",
             f"    return jax.jit(function, donate_argnums={donated})(*jax.device_put(args))",
@@ -61,12 +77,11 @@ def _donate(scope: Scope, count: int) -> Launch:
     )
 
 
-def _place(scope: Scope, types: Sequence[ArrayType]) -> Launch:
-    mesh = scope.choose(MESHES)
+def _place(scope: Scope, mesh: Mapping[str, int], types: Sequence[ArrayType]) -> Launch:
     specs = ", ".join(draw_spec(scope, type_, mesh) for type_ in types)
     kinds = f"(jax.sharding.AxisType.Explicit,) * {len(mesh)}"
     return Launch(
-        name="explicit mesh",
+        name=EXPLICIT,
         devices=math.prod(mesh.values()),
         statements=(
             "P = jax.sharding.PartitionSpec",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.fuzz.array_type import ArrayType, has_inexact
 from conformance.fuzz.input_values import draw_input
-from conformance.fuzz.launch import draw_launch
+from conformance.fuzz.launch import LAUNCH_KINDS, make_launch
 from conformance.fuzz.operations import COSTLY, OPERATIONS
 from conformance.fuzz.program import FuzzProgram, ProgramFunction, Transform
 from conformance.fuzz.scope import MOST_ELEMENTS, Scope
@@ -56,6 +56,8 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         space: The programs to draw from.
     """
     scope = Scope(draw=draw, x64=space.x64)
+    # Drawn before the steps, which can then be cut without it.
+    launch_kind = scope.choose(LAUNCH_KINDS)
     kinds: list[TransformKind] = []
     for _ in range(MOST_TRANSFORMS):
         with scope.part():
@@ -63,9 +65,11 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         if kind is None:
             break
         kinds.append(kind)
-    frames = [kind.make_frame(scope, number) for number, kind in enumerate(kinds)]
-    scope.axes = {name: size for frame in frames for name, size in frame.axes.items()}
-    modes = {mode for kind in kinds for mode in kind.modes}
+    framed = [(kind, kind.make_frame(scope, number)) for number, kind in enumerate(kinds)]
+    if launch_kind.mesh:  # a program has one mesh
+        framed = [(kind, frame) for kind, frame in framed if not frame.mesh]
+    scope.axes = {name: size for _, frame in framed for name, size in frame.axes.items()}
+    modes = {mode for kind, _ in framed for mode in kind.modes}
 
     def is_usable(operation: Operation) -> bool:
         return bool(scope.axes or not operation.needs_axis) and not modes & {*operation.lacks}
@@ -74,7 +78,7 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
     transforms: list[Transform] = []
     types = tuple(variable.type for variable in body.parameters)
     results = tuple(variable.type for variable in body.results)
-    for kind, frame in zip(kinds, frames, strict=True):
+    for kind, frame in framed:
         made = kind.apply(scope, frame, types, results)
         if made is None or any(one.size > MOST_ELEMENTS for one in (*made.types, *made.results)):
             if frame.axes:
@@ -83,14 +87,14 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         transforms.append(made)
         types, results = made.types, made.results
     inputs = tuple(draw_input(scope, type_) for type_ in types)
-    devices = max([1, *(frame.devices for frame in frames)])
-    launch = draw_launch(scope, types, meshes=devices == 1)
+    devices = max([1, *(frame.devices for _, frame in framed)])
+    launch = make_launch(scope, launch_kind, types)
     return FuzzProgram(
         body=body,
         transforms=tuple(transforms),
         inputs=inputs,
         launch=launch,
-        devices=launch.devices if launch and devices == 1 else devices,
+        devices=max(devices, launch.devices if launch else 1),
         x64=space.x64,
         parts=tuple(scope.parts),
     )
