@@ -11,6 +11,7 @@ import hypothesis
 import msgspec
 
 from conformance.app.axes import make_upgrade_points
+from conformance.app.fuzz_findings import FindingFolders
 from conformance.app.session import Session
 from conformance.corpus.behaviour_changes import load_families
 from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
+    from conformance.engine.preparation import Preparation
 
 MEMORY: Final = 4 * 2**30
 """Bytes of idle workers: those of older releases wait for the next finding."""
@@ -96,6 +98,10 @@ def run_campaign(
             )
     else:
         log = CampaignLog.create(options.folder, settings)
+    folders = FindingFolders(
+        context=context, campaign=options.folder, releases=_select_releases(context, preparation),
+        versions=preparation.cells[-1].versions, jobs=options.jobs, report=report,
+    )  # fmt: skip
     workers = WarmWorkers(MEMORY, PATIENCE)
     open_worker = session.make_opener(preparation.locks)
     families = load_families(context.project.cases)
@@ -111,12 +117,25 @@ def run_campaign(
             operations=operations,
             changes=[change for family in families.values() for change in family.change],
             report=report,
+            publish=folders.write,
         )
+        for finding in log.findings.values():
+            folders.write(finding)  # of a campaign that was interrupted meanwhile
         try:
             campaign.run(60 * options.minutes)
         finally:  # also after Ctrl-C
             write_atomically(log.folder / "findings.md", render_markdown(log).encode())
     return log
+
+
+def _select_releases(context: ProjectContext, preparation: Preparation) -> list[str]:
+    """Return the releases of a campaign on which a case can be proposed, the oldest first.
+
+    A nightly or an environment is none: the case then has the behaviour of the newest release.
+    """
+    known = context.releases.versions
+    found = [one.release for one in preparation.cells if one.release in known]
+    return found or [known[-1]]
 
 
 def _select_cells(context: ProjectContext, options: FuzzOptions) -> list[Cell]:

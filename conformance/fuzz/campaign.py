@@ -48,6 +48,7 @@ class Campaign:
         operations: Operations of the programs.
         changes: Changes that the history knows.
         report: Called with a line after each round and finding.
+        publish: Called with each finding.
     """
 
     log: CampaignLog
@@ -56,6 +57,7 @@ class Campaign:
     operations: tuple[Operation, ...]
     changes: Sequence[BehaviourChange]
     report: Callable[[str], None]
+    publish: Callable[[Finding], None]
 
     def run(self, seconds: float) -> None:
         """Run rounds until the time is over.
@@ -125,6 +127,7 @@ class Campaign:
                 return
         self.log.add_finding(finding)
         self.report(describe_finding(finding))
+        self.publish(finding)
 
     def _count(self, finding: Finding, program: FuzzProgram) -> None:
         if program.id not in finding.programs and len(finding.programs) < MOST_OCCURRENCES:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.fuzz.comparison import Kind
+from conformance.fuzz.evaluation import RELEASE
+from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from conformance.fuzz.evaluation import Divergence
@@ -52,6 +54,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             earlier versions.
         known: Case that shows the same change, empty for none.
         script: The shrunk program.
+        twin: The shrunk program in NumPy as a function `reference`, empty if there is none.
         choices: Choices of Hypothesis for it, in hexadecimal.
         x64: Whether it runs with 64-bit types enabled.
         programs: Ids of the programs that showed it.
@@ -68,9 +71,34 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[ReleaseResult, ...] = ()
     known: str = ""
     script: str
+    twin: str = ""
     choices: str
     x64: bool = False
     programs: tuple[str, ...] = ()
+
+    @property
+    def fixed_in(self) -> str:
+        """The release that fixed it, empty for none.
+
+        With the oracle `release`, the program failed on the oldest release that has its operations,
+        and runs on the newest. With another oracle, no later release shows the finding.
+        """
+        shown = [number for number, one in enumerate(self.results) if one.differs]
+        if not shown:
+            return ""
+        if self.oracle == RELEASE:
+            tried = [one.outcome for one in self.results if one.outcome != Outcome.UNSUPPORTED]
+            is_fixed = tried[0] != Outcome.OK and tried[-1] == Outcome.OK
+            return self.results[shown[-1]].release if is_fixed else ""
+        later = self.results[shown[-1] + 1 :]
+        return later[0].release if later else ""
+
+    @property
+    def status(self) -> str:
+        """`known: CASE`, `fixed since RELEASE`, or `new`."""
+        if self.known:
+            return f"known: {self.known}"
+        return f"fixed since {self.fixed_in}" if self.fixed_in else "new"
 
     def covers(self, program: FuzzProgram, divergence: Divergence) -> bool:
         """Return whether a program most likely diverges for the reason of this finding.

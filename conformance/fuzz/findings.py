@@ -84,6 +84,7 @@ def make_finding(
         operations=operations,
         transforms=transforms,
         script=shrunk.program.render(),
+        twin=shrunk.program.render_twin(perturbed=False),
         choices=shrunk.choices.hex(),
         x64=space.x64,
         programs=(generated.program.id,),

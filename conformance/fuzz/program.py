@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -173,12 +173,18 @@ class FuzzProgram:
             lines += self.launch.statements
         return "\n".join(lines) + "\n"
 
-    def render_twin(self) -> str:
-        """Return the program in NumPy, empty unless all of its operations have a twin."""
+    def render_twin(self, *, perturbed: bool = True) -> str:
+        """Return the program in NumPy, empty unless all of its operations have a twin.
+
+        Args:
+            perturbed: Whether results pass through `perturb`, see `RenderOptions`; otherwise the
+                function is called `reference`, and the source is for people.
+        """
         if self.around or not all(step.twin for step in _walk(self.body)):
             return ""
-        options = RenderOptions(twin=True)
-        return "\n".join(["import numpy as np", "", *_render_function(self.body, options)]) + "\n"
+        body = self.body if perturbed else replace(self.body, name="reference")
+        options = RenderOptions(twin=True, perturbed=perturbed)
+        return "\n".join(["import numpy as np", "", *_render_function(body, options)]) + "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +207,7 @@ class RenderOptions:
 def _render_function(function: ProgramFunction, options: RenderOptions) -> Iterator[str]:
     names = ", ".join(variable.name for variable in function.parameters)
     yield f"def {function.name}({names}):"
-    if options.perturbed or options.twin:
+    if options.perturbed:
         for variable in function.parameters:
             yield _perturb(variable, normwise=False)
     for step in function.steps:
@@ -209,7 +215,7 @@ def _render_function(function: ProgramFunction, options: RenderOptions) -> Itera
             yield from (INDENT + line for line in _render_function(inner, options))
         targets = ", ".join(variable.name for variable in step.results)
         yield f"{INDENT}{targets} = {step.twin if options.twin else step.code}"
-        if options.perturbed or options.twin:
+        if options.perturbed:
             normwise = step.operation.startswith(NORMWISE)
             for variable in step.results:
                 yield _perturb(variable, normwise=normwise)
