@@ -49,6 +49,7 @@ ACROSS = {
     ("pytest_plugin", "cli"),
     ("__main__", "cli"),
     ("report", "triage"),
+    ("report", "fuzz"),
     ("judge", "golden"),
     ("golden", "judge"),
 }
