@@ -116,6 +116,7 @@ def run_campaign(
             cells=preparation.cells,
             operations=operations,
             changes=[change for family in families.values() for change in family.change],
+            cases=context.select_cases(()),
             report=report,
             publish=folders.write,
         )

@@ -12,8 +12,9 @@ import msgspec
 from conformance.fuzz.campaign_log import Round
 from conformance.fuzz.comparison import Kind
 from conformance.fuzz.finding import has_same_root
-from conformance.fuzz.findings import date, find_known, make_finding
+from conformance.fuzz.findings import date, make_finding
 from conformance.fuzz.generation import generate, replay
+from conformance.fuzz.known_changes import find_known
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.model.outcome import Outcome
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.fuzz.generation import GeneratedProgram
     from conformance.fuzz.operation import Operation
     from conformance.fuzz.program import FuzzProgram
+    from conformance.model.case import Case
 
 PROGRAMS: Final = 250
 """Programs of a round."""
@@ -47,6 +49,7 @@ class Campaign:
         cells: Cells of all releases, the oldest first.
         operations: Operations of the programs.
         changes: Changes that the history knows.
+        cases: Cases of the project, whose deviations are known.
         report: Called with a line after each round and finding.
         publish: Called with each finding.
     """
@@ -56,6 +59,7 @@ class Campaign:
     cells: Sequence[PlannedCell]
     operations: tuple[Operation, ...]
     changes: Sequence[BehaviourChange]
+    cases: Sequence[Case]
     report: Callable[[str], None]
     publish: Callable[[Finding], None]
 
@@ -120,7 +124,9 @@ class Campaign:
             return
         shrunk = replay(space, bytes.fromhex(finding.choices))
         finding = date(finding, shrunk, self.evaluator.executor, self.cells)
-        finding = msgspec.structs.replace(finding, known=find_known(finding, self.changes))
+        finding = msgspec.structs.replace(
+            finding, known=find_known(finding, self.changes, self.cases)
+        )
         for other in self.log.findings.values():
             if has_same_root(other, finding):
                 self._count(other, generated.program)

@@ -94,6 +94,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return later[0].release if later else ""
 
     @property
+    def turning_points(self) -> frozenset[str]:
+        """The releases in which it begins or ends, as far as the results show."""
+        if self.oracle == RELEASE:
+            return frozenset(self.releases)
+        shown = [number for number, one in enumerate(self.results) if one.differs]
+        first = {self.results[shown[0]].release} if shown and shown[0] else set()
+        return frozenset(first | {self.fixed_in} - {""})
+
+    @property
     def status(self) -> str:
         """`known: CASE`, `fixed since RELEASE`, or `new`."""
         if self.known:

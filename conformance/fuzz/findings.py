@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -29,9 +28,8 @@ from conformance.fuzz.result_text import render_result
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.engine.job import Executor, PlannedCell
     from conformance.fuzz.batches import ProgramResult, Results
     from conformance.fuzz.comparison import ResultDifference
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 
 SHRINKING: Final = 60.0
 """Seconds to shrink one program."""
-_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
 def make_finding(
@@ -169,25 +166,3 @@ def _differs(
         return False
     bounds = compute_bounds(perturbed, result) if perturbed else ()
     return compare_results(other, result, bounds or (), same_release=within) is not None
-
-
-def find_known(finding: Finding, changes: Iterable[BehaviourChange]) -> str:
-    """Return the case of a change in the history that mentions the finding, empty for none.
-
-    A change is taken for the same if it is of one of the finding's releases and names all of its
-    operations, or one of them and a transform.
-
-    Args:
-        finding: A dated finding.
-        changes: Changes of the history.
-    """
-    operations = {name.rpartition(".")[2].strip("[]") for name in finding.operations}
-    transforms = {name.partition("(")[0] for name in finding.transforms}
-    for change in changes:
-        if change.release not in finding.releases:
-            continue
-        words = {*_WORD.findall(change.summary)}
-        named = operations & words
-        if named == operations or (named and transforms & words):
-            return change.cases[0]
-    return ""

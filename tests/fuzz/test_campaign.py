@@ -11,12 +11,10 @@ import pytest
 
 from conformance.app.context import load_context
 from conformance.app.fuzz import FuzzOptions, make_json, run_campaign
-from conformance.corpus.behaviour_changes import BehaviourChange
 from conformance.errors import InfrastructureError, UsageError
 from conformance.fuzz import campaign, findings
 from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings, Round
 from conformance.fuzz.finding import Finding, has_same_root
-from conformance.fuzz.findings import find_known
 from conformance.fuzz.render import render_markdown
 
 if TYPE_CHECKING:
@@ -119,25 +117,6 @@ def test_the_page_of_a_campaign_has_its_findings(log: CampaignLog) -> None:
     assert text.index("[abc](#abc)") < text.index("[def](#def)")
     assert "| known: f/case |" in text
     assert "x = 1\nprint(jax.jit(function)(*args))" in text
-
-
-CHANGE = BehaviourChange(
-    release="0.12.0", summary="`jnp.cumsum` counts from one", source="jax-ml/jax#1",
-    case="numerics/sums", shown_by="value",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("change", "known"),
-    [
-        ({}, "numerics/sums"),
-        ({"release": "0.11.0"}, ""),
-        ({"summary": "`jnp.cumprod` counts from one"}, ""),
-    ],
-)
-def test_a_finding_is_known_if_the_history_names_it(change: dict[str, str], known: str) -> None:
-    """With the same release and operation."""
-    assert find_known(FINDING, [msgspec.structs.replace(CHANGE, **change)]) == known
 
 
 SHARDING = {"kind": "sharding"}
