@@ -316,6 +316,7 @@ ELEMENTWISE: Final = (
     ),
     *make_operations("jnp.ldexp", draw_scaling, FLOAT),
     *make_operations(".view", draw_view, REAL),
+    *make_calls(["{0}.view()"], draw_unary_call, REAL),
     *make_calls(
         ["jnp.nan_to_num({0}, nan=1.0, posinf=2.0, neginf=-2.0)"], draw_unary_call, INEXACT
     ),

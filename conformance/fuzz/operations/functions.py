@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conformance.fuzz.scope import Scope
 
 CONTINUOUS: Final = {
-    "norm": "0.5, 2.0", "cauchy": "0.5, 2.0", "laplace": "0.5, 2.0", "logistic": "",
-    "expon": "", "uniform": "-1.0, 3.0", "t": "3.0", "chi2": "3.0", "gamma": "2.5",
+    "norm": "0.5, 2.0", "cauchy": "0.5, 2.0", "laplace": "0.5, 2.0", "logistic": "0.5, 2.0",
+    "expon": "0.5, 2.0", "uniform": "-1.0, 3.0", "t": "3.0", "chi2": "3.0", "gamma": "2.5",
     "beta": "2.0, 3.0", "pareto": "2.0", "truncnorm": "-1.0, 2.0", "gennorm": "1.5",
     "vonmises": "1.5", "wrapcauchy": "0.3", "gumbel_r": "", "gumbel_l": "",
 }  # fmt: skip

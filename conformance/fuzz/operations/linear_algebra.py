@@ -194,7 +194,8 @@ WELL: Final = "({0} @ {0}.mT.conj() + 2 * jnp.eye({0}.shape[-1], dtype={0}.dtype
 
 def draw_matrix_function(scope: Scope, operation: Operation) -> None:
     """Add a function of a square matrix; `result` is `same`, `vector`, `scalar` or `part`."""
-    x = _pick_square(scope, batch="jax.scipy" not in operation.name)
+    dtypes = LAPACK if operation.kinds == NUMBER else operation.kinds
+    x = _pick_square(scope, dtypes=dtypes, batch="jax.scipy" not in operation.name)
     *front, n, _ = x.type.shape
     shape = {"vector": (*front, n), "scalar": tuple(front), "part": tuple(front)}.get(
         operation.result, x.type.shape
@@ -254,7 +255,10 @@ def draw_fourier(scope: Scope, operation: Operation) -> None:
 def draw_cosine(scope: Scope, operation: Operation) -> None:
     """Add a discrete cosine transform."""
     x = scope.pick_kind(SINGLE, smallest=1, least=1)
-    form = scope.choose(["", ', norm="ortho"'])
+    forms = ["", ', norm="ortho"']
+    if operation.name.endswith("n"):
+        forms.append(f", s=({x.type.shape[-1]},)")
+    form = scope.choose(forms)
     scope.add(operation.name, f"{operation.name}({{0}}{form})", [x], x.type)
 
 
@@ -315,6 +319,7 @@ LINEAR_ALGEBRA: Final = (
          "jnp.linalg.inv({0})"],
         draw_matrix_function,
     ),
+    *make_calls(["jnp.linalg.matrix_power({0}, 3)"], draw_matrix_function, ("int32", "uint8")),
     *make_calls(["jnp.linalg.det({0})"], draw_matrix_function, result="scalar"),
     *make_calls(
         ["jnp.linalg.slogdet({0})[1]", "jnp.linalg.cond({0})"], draw_matrix_function, result="part"
@@ -343,7 +348,7 @@ LINEAR_ALGEBRA: Final = (
         ["jnp.linalg.solve(WELL, {1})", "jax.scipy.linalg.solve(WELL, {1}, assume_a='pos')",
          "jax.scipy.linalg.solve_triangular(WELL, {1}, lower=True)",
          "jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(WELL), True), {1})",
-         "jnp.linalg.lstsq(WELL, {1})[0]",
+         "jnp.linalg.lstsq(WELL, {1})[0]", "jnp.linalg.lstsq({0}, {1})[0]",
          "lax.linalg.triangular_solve(WELL, {1}, left_side=True)"],
         draw_solve,
     ),

@@ -282,9 +282,11 @@ def draw_interp(scope: Scope, operation: Operation) -> None:
 
 def draw_covariance(scope: Scope, operation: Operation) -> None:
     """Add a covariance or correlation matrix."""
-    x = scope.pick_kind(FLOAT, smallest=2, largest=2, least=2)
-    n = x.type.shape[0]
-    scope.add(operation.name, f"{operation.name}({{0}})", [x], x.type.with_shape(n, n))
+    x = scope.pick_kind(FLOAT, smallest=2, largest=2)
+    rows = not scope.rarely(3)
+    n = x.type.shape[0 if rows else 1]
+    code = f"{operation.name}({{0}}{'' if rows else ', rowvar=False'})"
+    scope.add(operation.name, code, [x], x.type.with_shape(*((n, n) if n != 1 else ())))
 
 
 def draw_segments(scope: Scope, operation: Operation) -> None:
