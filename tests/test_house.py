@@ -36,6 +36,7 @@ LAYERS = (
     {"search"},
     {"engine"},
     {"judge", "golden"},
+    {"laws"},
     {"ir", "cells", "corpus"},
     {"remote_cache"},
     {"locking", "cache_folder"},
@@ -213,7 +214,7 @@ def test_there_are_no_import_cycles() -> None:
 
 ENTRIES = (
     "conformance.cli", "conformance.kit", "conformance.worker", "conformance.suites.inside",
-    "conformance.fuzz.inside",
+    "conformance.fuzz.inside", "conformance.laws.example_server",
     "conformance.suites.plugin", "conformance.engine.guard",
     "conformance.pytest_plugin", "conformance.__main__", "conformance.ir",
     "conformance.store.migrati",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.app.context import count_usable_cores, load_context
+from conformance.app.fuzz import FuzzOptions, make_json, run_campaign
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CELLS
-from conformance.errors import UsageError
 from conformance.model.outcome import ExitCode
 
 if TYPE_CHECKING:
@@ -68,18 +66,14 @@ def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options
     Exit status: 0 no new finding, 1 new findings, 2 usage, 4 infrastructure, 70 internal error,
     130 interrupted.
     """
-    if importlib.util.find_spec("hypothesis") is None:
-        raise UsageError("fuzz needs Hypothesis: pip install 'jax-conformance[fuzz]'")
-    # Imported here: without the extra, the command still has its help.
-    fuzz = importlib.import_module("conformance.app.fuzz")
     context = load_context()
     ends = options["cells"] or (options["older"], options["newer"])
     name = "-".join([*ends, str(options["seed"])]).replace("/", "_")
     folder = run_dir or context.project.root / "reports" / "campaigns" / name
-    chosen = fuzz.FuzzOptions(folder=folder, jobs=jobs or count_usable_cores(), **options)
+    chosen = FuzzOptions(folder=folder, jobs=jobs or count_usable_cores(), **options)
     with explain_interrupt(f"conformance fuzz --resume --run {folder}"):
-        log = fuzz.run_campaign(context, chosen, output.print)
+        log = run_campaign(context, chosen, output.print)
     output.print(f"findings in {folder / 'findings.md'}")
-    output.write_json(fuzz.make_json(log))
+    output.write_json(make_json(log))
     new = any(not finding.known for finding in log.findings.values())
     return ExitCode.UNEXPECTED if new else ExitCode.OK

@@ -62,6 +62,8 @@ def _render_list(cases: Sequence[Case]) -> Text:
         # The first line of the docstring; `chr(10)` because an f-string before Python 3.12 has no
         # backslash.
         text.append(f"  {case.doc.partition(chr(10))[0]}")
+        if case.given:
+            text.append(f"  for all {', '.join(case.given)}", style="dim")
         if case.records:
             text.append(f"  only records: {case.records}", style="dim")
         text.append("\n")
@@ -80,6 +82,7 @@ def make_case_json(case: Case) -> dict[str, Any]:
         "source": case.source,
         "records": case.records,
         "same_as": case.same_as,
+        "given": case.given,
         "file": str(case.file),
         "line": case.line,
     }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[Kind, Kind] = ("program", "probe")
 _AS_DECLARED: Final = frozenset(Metadata.__struct_fields__) - {
-    "params", "releases", "deviations", "facts", "config", "budgets"
+    "params", "given", "releases", "deviations", "facts", "config", "budgets"
 }  # fmt: skip
 """Keywords whose values become attributes of a case unchanged."""
 INDENTED = re.compile(rb"^[ \t]+@(\w+\.)?(program|probe)\b", re.MULTILINE)
@@ -210,8 +210,30 @@ def _parse_file(
             message = f"{function.name}: its keywords are nested too deeply to be read"
             errors.append(FileError(file, call.lineno, message))
             continue
+        if problem := _find_given_problem(function, kind, metadata):
+            errors.append(FileError(file, call.lineno, problem))
+            continue
         code = get_statement_text(function, lines)
         yield from _make_cases(file, function, kind, metadata, code=code, content_hash=content_hash)
+
+
+def _find_given_problem(function: ast.FunctionDef, kind: Kind, metadata: Metadata) -> str:
+    """Say how `given` contradicts the function or another keyword; empty if it does not."""
+    if metadata.given is None:
+        default = metadata.examples == Metadata().examples
+        return "" if default else "`examples` without `given`; remove it, or add `given`"
+    arguments = function.args
+    names = {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
+    for name in metadata.given:
+        if name not in names and arguments.kwarg is None:
+            return f"`given` draws `{name}`, but {function.name} has no such parameter; add it"
+        if any(name in values for values in (metadata.params or {}).values()):
+            return f"`{name}` is both in `params` and in `given`; remove one"
+    if metadata.budgets or metadata.records:
+        return "`given` with `budgets` or `records`, which do not apply to a law; remove them"
+    if kind == "probe" and (metadata.rtol is not None or metadata.atol is not None):
+        return "`rtol` or `atol` of a probe with `given`; pass them to its checks instead"
+    return ""
 
 
 def _find_kind(decorator: ast.expr) -> Kind | None:
@@ -271,6 +293,7 @@ def _make_cases(
             doc=ast.get_docstring(function) or "",
             code=code,
             params=values,
+            given=metadata.given or (),
             releases=normalize_specifier(metadata.releases),
             deviations=select_deviations(metadata, param),
             facts=metadata.facts or {},

@@ -18,7 +18,7 @@ from conformance.model.case import POLICY, VARIANTS, Budget, Deviation, Policy
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 T = TypeVar("T")
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -79,6 +79,8 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     source: str = ""
     params: dict[str, dict[str, Any]] | None = None
+    given: tuple[str, ...] | None = None
+    examples: Count = 20
     devices: Count = 1
     platforms: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
@@ -110,7 +112,7 @@ _OF_PROGRAMS: Final = {
     "same_as": "run in variants",
 }
 """Keywords that only `program` has, with the reason."""
-_OF_ONE_CASE: Final = ("params", "records")
+_OF_ONE_CASE: Final = ("params", "given", "examples", "records")
 """Keywords that only a decorator has."""
 # Other outcomes are not about JAX, so no deviation can be declared by them.
 OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
@@ -195,9 +197,22 @@ def _read_keywords(call: ast.Call, where: str) -> dict[str, Any]:
     for keyword in call.keywords:
         _check_name(keyword, Metadata, where)
         name = str(keyword.arg)
-        read = _read_declarations if name in _DECLARED else _read_literal
+        read = _READERS.get(name, _read_literal)
         given[name] = read(keyword.value, name)
     return given
+
+
+def _read_given(node: ast.expr, _: str) -> tuple[str, ...]:
+    """Return the parameters of `given`; its strategies are evaluated in the cell."""
+    keys = node.keys if isinstance(node, ast.Dict) else [None]
+    names = tuple(k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str))
+    if not names or len(names) < len(keys):
+        raise MetadataError(
+            node.lineno,
+            f"`given` is `{ast.unparse(node)}`, expected a dictionary from names of parameters to "
+            'strategies, e.g. {"x": st.arrays("float32", 4)}',
+        )
+    return names
 
 
 def normalize_specifier(text: str) -> str:
@@ -290,6 +305,12 @@ def _read_declaration(node: ast.expr, listed: str) -> Any:
     if isinstance(found, DeviationMetadata):
         _check_deviation(found, node.lineno)
     return found
+
+
+_READERS: Final[Mapping[str, Callable[[ast.expr, str], Any]]] = {
+    "given": _read_given, **dict.fromkeys(_DECLARED, _read_declarations),
+}  # fmt: skip
+"""Readers of keywords whose values are no literals."""
 
 
 def _check_deviation(declared: DeviationMetadata, line: int) -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).resolve().parent.parent
 FOR_CASES: Final = {
-    f"conformance.kit.{name}": PACKAGE / "kit" / f"{name}.py" for name in ("endings", "equations")
+    f"conformance.kit.{name}": PACKAGE / "kit" / f"{name}.py"
+    for name in ("endings", "equations", "laws", "tolerances")
 }
 """Modules of the kit with functions for cases alone: cases depend on them as on their helpers."""
 

@@ -23,6 +23,7 @@ from conformance.engine.job import FinishedJob
 from conformance.engine.messages import JobEnd, Masking, read_message
 from conformance.engine.transcript import Transcript, make_error
 from conformance.errors import ConformanceError, InfrastructureError
+from conformance.laws.launch import add_server
 from conformance.model.outcome import Outcome, Stage
 from conformance.scratch import Scratch
 from conformance.worker import frames
@@ -328,7 +329,7 @@ class Worker(WorkerProcess):
         transcript = Transcript() if processes == 1 else _make_rank_transcripts(processes)
         report = _Report(job, transcript, Masking(self._masker))
         budget = job.case.observation_mb * 2**20 * processes
-        for frame in self.exchange(job.request(), job.case.timeout):
+        for frame in self.exchange(add_server(job.request()), job.case.timeout):
             budget -= len(frame.body)
             if budget < 0:  # the worker should have enforced the limit: it cannot be trusted
                 self.kill()

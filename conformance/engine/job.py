@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
+from conformance.laws.launch import make_law
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
@@ -105,6 +107,7 @@ class Job:
             "config": {**cell.settings, **case.config},
             "x64": self.x64,
             "same_as": list(case.same_as),
+            **({"law": make_law(case)} if case.given else {}),
             "alone": self.alone,
             "may_share": self.may_share,
             "calls": self.calls,

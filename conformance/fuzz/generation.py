@@ -14,13 +14,12 @@ from hypothesis.database import (
     choices_from_bytes,
     choices_to_bytes,
 )
-from hypothesis.internal.conjecture import providers
-from hypothesis.internal.constants_ast import Constants
 
 from conformance.fuzz.strategies import programs
+from conformance.laws.reproducible import without_local_constants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from conformance.fuzz.program import FuzzProgram
     from conformance.fuzz.strategies import ProgramSpace
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 KEY = b"program"
 SECONDARY = KEY + b".secondary"
 """Key from which Hypothesis replays an example and shrinks it; one under `KEY` counts as shrunk."""
-_CONSTANTS: dict[object, object] = {}
-"""Constants of Hypothesis by kind of number, without those of modules."""
 PER_SEED = 10
 """Programs that are drawn with one seed of Hypothesis."""
 PADDING = (0,) * 64
@@ -61,26 +58,10 @@ def generate(space: ProgramSpace, seed: int, count: int) -> list[GeneratedProgra
     found: dict[str, GeneratedProgram] = {}
     # Hypothesis derives many programs from earlier ones of the same seed: different seeds differ
     # more.
-    with _without_local_constants():
+    with without_local_constants():
         for number in range(-(-count // PER_SEED)):
             _collect(space, seed * 2**20 + number, found)
     return list(found.values())
-
-
-@contextlib.contextmanager
-def _without_local_constants() -> Iterator[None]:
-    """Let a seed mean the same in each process.
-
-    Hypothesis mixes in numbers from the source of the modules that are loaded, which differ between
-    a campaign and one that is resumed. It has no setting for this.
-    """
-    known = providers._get_local_constants, providers.CONSTANTS_CACHE  # noqa: SLF001
-    providers._get_local_constants = Constants  # noqa: SLF001
-    providers.CONSTANTS_CACHE = _CONSTANTS  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        providers._get_local_constants, providers.CONSTANTS_CACHE = known  # noqa: SLF001
 
 
 def _collect(space: ProgramSpace, seed: int, found: dict[str, GeneratedProgram]) -> None:

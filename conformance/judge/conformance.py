@@ -11,7 +11,7 @@ from conformance.judge.errors import strip_label
 from conformance.judge.filecheck import run_filecheck
 from conformance.judge.values import compare_reference
 from conformance.judge.variants import compare_variants, find_checked_variants
-from conformance.model.observation import RANKS_DIFFER, ExpectedError
+from conformance.model.observation import RANKS_DIFFER, ExpectedError, split_example
 from conformance.model.outcome import Conformance, Outcome
 from conformance.model.record import ErrorInfo
 
@@ -87,14 +87,17 @@ def describe_outcome(observation: Observation) -> str:
         observation: Observation of the job.
 
     Returns:
-        Outcome, error type, stage and the first line of the message.
+        Outcome, error type, stage and the first line of the message; of a law that does not hold,
+        also the example.
     """
     words = observation.outcome.value
     if observation.error is None:
         return f"{words} at {observation.stage}"
-    first = observation.error.message.strip().partition("\n")[0]
+    message, example = split_example(observation.error.message)
+    first = message.strip().partition("\n")[0]
     text = f"{words} {observation.error.type} at {observation.stage}"
-    return f"{text}: {first[:200]}" if first else text
+    text = f"{text}: {first[:200]}" if first else text
+    return f"{text}; {example[:400]}" if example else text
 
 
 def _judge_success(case: Case, observation: Observation) -> ConformanceReport:

@@ -20,8 +20,6 @@ XFAIL: Final = "xfail"
 """Artifact of a test that failed as it declares: the declared reason."""
 WARNINGS: Final = "warnings"
 """Artifact of a test that warned: a JSON list of warnings with their counts."""
-FALSIFYING: Final = "falsifying"
-"""Artifact of a test for which Hypothesis found a failing example."""
 
 
 def judge_test(

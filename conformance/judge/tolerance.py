@@ -26,6 +26,7 @@ import ml_dtypes
 import numpy as np
 
 from conformance.errors import ConformanceError
+from conformance.kit.tolerances import DEFAULTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,14 +126,6 @@ def _get_finfo(dtype: np.dtype[Any]) -> Any:
         return None
 
 
-_DEFAULTS = {
-    "float64": (1e-12, 1e-14),
-    "float32": (2e-5, 2e-6),
-    "float16": (8e-3, 2e-3),
-    "bfloat16": (1.6e-2, 8e-3),
-}
-
-
 class StatesTolerance(Protocol):
     """An object with a tolerance."""
 
@@ -221,8 +214,8 @@ class Limits:
 def find_defaults(dtype: np.dtype[Any]) -> tuple[float, float]:
     """Return the default `(rtol, scale)` of a floating or complex dtype."""
     name = f"float{4 * dtype.itemsize}" if dtype.kind == "c" else dtype.name
-    if name in _DEFAULTS:
-        return _DEFAULTS[name]
+    if name in DEFAULTS:
+        return DEFAULTS[name]
     # Types of 8 bits and fewer: new ones appear with releases of ml_dtypes.
     eps = float(_FINFO(dtype).eps)
     return eps, eps / 2

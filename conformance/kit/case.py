@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from conformance.kit.strategies import Strategy
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 MARK = "__conformance_case__"
+GIVEN = "__conformance_given__"
+"""Attribute of the function of a case with its strategies by parameter."""
 
 
 class CaseError(Exception):
@@ -178,6 +182,8 @@ def program(
     *,
     source: str = "",
     params: dict[str, dict[str, Any]] | None = None,
+    given: Mapping[str, Strategy] | None = None,
+    examples: int = 20,
     devices: int = 1,
     platforms: Sequence[str] = (),
     requires: Sequence[str] = (),
@@ -201,6 +207,10 @@ def program(
     Args:
         source: Upstream thread or document the case comes from.
         params: Keyword arguments by parameter name: one case `family/name[key]` for each.
+        given: Strategies of `conformance.kit.strategies` by parameter of the function. The program
+            is built for each example that Hypothesis draws, and its reference and `same_as` must
+            hold for all. Its value and IRs are those of the simplest example.
+        examples: Examples to draw; the same ones on every release, Python and host.
         devices: Devices the case needs; a cell with fewer excludes it.
         platforms: Platforms it runs on; empty is all.
         requires: Packages the cell must have, as names or specifiers (`flax>=0.10`).
@@ -233,13 +243,15 @@ def program(
     Returns:
         A decorator that returns the function unchanged.
     """
-    return _marker("program")
+    return _marker("program", given)
 
 
 def probe(
     *,
     source: str = "",
     params: dict[str, dict[str, Any]] | None = None,
+    given: Mapping[str, Strategy] | None = None,
+    examples: int = 20,
     devices: int = 1,
     platforms: Sequence[str] = (),
     requires: Sequence[str] = (),
@@ -258,18 +270,21 @@ def probe(
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
 
-    The keywords are those of `program` without `facts`, `policy` and `same_as`. `records` states
+    The keywords are those of `program` without `facts`, `policy` and `same_as`. With `given`, the
+    function is called with each example; it raises if its law does not hold, e.g. by a check of
+    `conformance.kit.laws`, or returns `Observed` with a reference. `records` states
     why the probe has no reference; `conformance list` and the case's page show it.
 
     Returns:
         A decorator that returns the function unchanged.
     """
-    return _marker("probe")
+    return _marker("probe", given)
 
 
-def _marker(kind: str) -> Callable[[F], F]:
+def _marker(kind: str, given: Mapping[str, Strategy] | None) -> Callable[[F], F]:
     def mark(fn: F) -> F:
         setattr(fn, MARK, kind)
+        setattr(fn, GIVEN, given)
         return fn
 
     return mark

@@ -145,6 +145,8 @@ class Case:
         doc: Docstring, empty for none.
         code: Source of the function, with its decorators.
         params: Keyword arguments of this parametrisation.
+        given: Parameters whose values Hypothesis draws, in order.
+        examples: Examples to draw.
         devices: Number of devices that it needs, and that a worker creates on CPU. 0 is all devices
             of the cell.
         platforms: Platforms that it runs on; empty is all.
@@ -185,6 +187,8 @@ class Case:
     doc: str = ""
     code: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    examples: int = 20
     devices: int = 1
     platforms: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()

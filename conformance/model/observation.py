@@ -16,6 +16,26 @@ if TYPE_CHECKING:
 RANKS_DIFFER = "RanksDiffer"
 """Type of the error of a job whose processes have different observations."""
 _CASE_ERROR = "CaseError"
+LAW_ERROR = "LawError"
+"""Type of the error of a law whose check in the kit fails."""
+EXAMPLE = "example"
+"""Artifact with the simplest example of a law as Python code."""
+FALSIFYING = "falsifying"
+"""Artifact with the example for which a law, or a test with Hypothesis, fails."""
+_EXAMPLE_LINE = "falsifying example: "
+
+
+def split_example(message: str) -> tuple[str, str]:
+    """Split the message of an error into the message that was raised and its falsifying example.
+
+    Args:
+        message: Message of a job. Of a law that does not hold, its last line has the example.
+
+    Returns:
+        The message, and `falsifying example: CODE`; empty for none.
+    """
+    rest, _, last = message.rpartition("\n")
+    return (rest, last) if last.startswith(_EXAMPLE_LINE) else (message, "")
 
 
 def is_case_error(error: ErrorInfo | None) -> bool:

@@ -33,8 +33,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
 
     Args:
         request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
-            `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`, `calls`; `rank` for
-            one rank of several.
+            `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`, `calls`; `law` of a
+            case with `given`; `rank` for one rank of several.
         fd: Descriptor to which frames are written.
     """
     if request["processes"] > 1 and "rank" not in request:
@@ -60,7 +60,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     set_flags(request)
     # Imported here, not above: the flags must be in the environment before jax is.
     from conformance.kit import distributed, env
-    from conformance.worker import stages, variants
+    from conformance.worker import laws, stages, variants
 
     try:
         update_config(request)
@@ -80,7 +80,12 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     emit({"seconds": ["import", time.perf_counter() - start]})
     place, params = env.Env(env.CellInfo(**request["cell"])), request["params"]
     observer = stages.Observer(emit, largest, request["calls"])
-    if observer.observe(fn, request["kind"], place, params):
+    # A job of another version of the orchestrator has no `law`.
+    if request.get("law"):
+        fn, ran = laws.observe_law(observer, fn, place, request, emit)
+    else:
+        ran = observer.observe(fn, request["kind"], place, params)
+    if ran:
         variants.run_variants(request["same_as"], fn, place, params, emit, largest=largest)
     emit({"end": True})
 

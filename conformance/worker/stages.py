@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import traceback
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     Emit = Callable[[dict[str, Any], bytes], None]
 
+FALSIFYING = "__conformance_falsifying__"
+"""Attribute of an error with the example, as Python code, for which a law does not hold."""
+
 
 class Observer:
     """Runs the stages of one case, and emits the results of each.
@@ -43,7 +47,14 @@ class Observer:
         self._largest = largest
         self._calls = calls
 
-    def observe(self, fn: Callable[..., Any], kind: str, env: Env, params: dict[str, Any]) -> bool:
+    def observe(
+        self,
+        fn: Callable[..., Any],
+        kind: str,
+        env: Env,
+        params: dict[str, Any],
+        check: Callable[[], object] | None = None,
+    ) -> bool:
         """Observe one case; its exceptions are emitted, not raised.
 
         Args:
@@ -51,6 +62,7 @@ class Observer:
             kind: `program` or `probe`.
             env: First argument of the function.
             params: Keyword arguments of the parametrisation.
+            check: Called after a program has run; raises if the program is wrong.
 
         Returns:
             Whether the case ran, and its reference could be computed.
@@ -63,6 +75,8 @@ class Observer:
                     built = build(fn, env, params)
                 reference = bind_reference(built.reference, *env.values((built.args, built.kwargs)))
                 self._run_program(built, env)
+                if check is not None:
+                    check()
             else:
                 with self._run_stage("execute"):
                     seen = fn(env, **params)
@@ -327,11 +341,15 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return {
         "type": type(error).__name__,
-        "message": get_message(error),
+        "message": _append_example(get_message(error), getattr(error, FALSIFYING, "")),
         "where": _find_where(error, fn, described),
         "traceback": text[-20_000:],
         "frames": described,
     }
+
+
+def _append_example(message: str, example: str) -> str:
+    return f"{message}\nfalsifying example: {example}" if example else message
 
 
 def _find_where(
@@ -342,6 +360,7 @@ def _find_where(
     The generated case file of a user's function only calls that function: the place of an error is
     in the user's code.
     """
+    fn = None if fn is None else inspect.unwrap(fn)
     if fn is None or not hasattr(fn, "__code__"):
         return ""
     if fn.__globals__.get(HIDDEN):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         (
             "@probe(zebra=4)\ndef case(env): ...\n",
             1,
-            "probe: unknown keyword `zebra`; expected one of source, params, devices",
+            "probe: unknown keyword `zebra`; expected one of source, params, given",
         ),
         ("@probe\ndef case(env): ...\n", 1, "write @probe() with parentheses"),
         ("@probe(4)\ndef case(env): ...\n", 1, "@probe takes keywords only, got a positional"),

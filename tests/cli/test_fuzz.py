@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from typing import TYPE_CHECKING
 
@@ -57,13 +56,3 @@ def test_wrong_input_is_one_clear_error(
     ended = project.run("fuzz", *options)
     assert ended.code == 2
     assert message in ended.error
-
-
-def test_without_hypothesis_one_line_names_the_extra(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other commands do not need it."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    ended = project.run("fuzz")
-    assert ended.code == 2
-    assert ended.error == "fuzz needs Hypothesis: pip install 'jax-conformance[fuzz]'"

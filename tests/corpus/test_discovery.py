@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,34 @@ def test_a_case_without_keywords_has_defaults(write: Write) -> None:
         file=case.file, line=2, code=PLAIN.format("name").strip(), content_hash=case.content_hash,
     )  # fmt: skip
     assert (case.devices, case.timeout, case.memory, case.rtol) == (1, 60.0, 4096, None)
+
+
+def test_the_parameters_of_given_are_read_without_their_strategies(write: Write) -> None:
+    """The cell evaluates these, also of a dictionary that several cases share."""
+    source = """
+DRAWN = {"x": st.arrays("float32", 3), "n": make_strategy(1 + 1)}
+@probe(given=DRAWN, examples=7)
+def name(env, x, n): pass
+"""
+    (case,) = write(family__topic=source)
+    assert (case.given, case.examples) == (("x", "n"), 7)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "message"),
+    [
+        ("probe(params={'a': {'x': 1}}, given={'x': X})", "`x` is both in `params` and in `given`"),
+        ("probe(given={'x': X}, records='r')", "`given` with `budgets` or `records`"),
+        ("program(given={'x': X}, budgets=[budget('cpu', 1, reason='r')])", "`given` with `budg"),
+        ("probe(given={'x': X}, rtol=0)", "pass them to its checks instead"),
+    ],
+)
+def test_given_excludes_keywords_without_a_meaning_for_laws(
+    write: Write, decorator: str, message: str
+) -> None:
+    """They would be ignored in silence."""
+    with pytest.raises(BrokenCasesError, match=re.escape(message)):
+        write(family__topic=f"@{decorator}\ndef name(env, x): pass\n")
 
 
 def test_each_parameter_is_a_case(write: Write) -> None:

@@ -10,7 +10,7 @@ from conformance.engine.diff_cache import make_ir_pair
 from conformance.engine.stored_job import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
-from conformance.judge.suite_verdict import FALSIFYING
+from conformance.model.observation import FALSIFYING
 from conformance.model.value import CorruptValueError
 from conformance.report.ir_differences import FactRow, compare_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug

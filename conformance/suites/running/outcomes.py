@@ -17,7 +17,8 @@ from conformance.engine.plan import find_missing_dependency
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
 from conformance.engine.transcript import classify_raised, encode_output, name_signal
 from conformance.judge.errors import make_signature
-from conformance.judge.suite_verdict import FALSIFYING, WARNINGS, XFAIL
+from conformance.judge.suite_verdict import WARNINGS, XFAIL
+from conformance.model.observation import FALSIFYING
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES, encode_described_traceback

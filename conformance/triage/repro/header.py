@@ -46,12 +46,15 @@ class JudgedObservation:
         conformance: Conformance to the reference and the claims of the case.
         reasons: Reasons of the judgement.
         hlo: Text of the optimised HLO, empty if there is none.
+        example: Example of a law as Python code: the one for which it does not hold, or the
+            simplest; empty for a case without `given`.
     """
 
     observation: Observation
     conformance: Conformance
     reasons: tuple[str, ...] = ()
     hlo: str = ""
+    example: str = ""
 
 
 def is_checkable(name: str, value: object, seen: JudgedObservation) -> bool:

@@ -19,6 +19,7 @@ from conformance.judge.agreement import compare_golden
 from conformance.judge.conformance import judge_conformance
 from conformance.judge.difference import Agreement
 from conformance.judge.tolerance import Tolerance
+from conformance.model.observation import EXAMPLE, FALSIFYING
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
 from conformance.triage.repro.header import JudgedObservation
@@ -144,5 +145,12 @@ def judge_job(job: Job, side: StoredJob) -> ObservedJob:
         conformance=conforms,
         reasons=reasons,
         hlo=hlo.text if hlo is not None else "",
+        example=_load_example(side),
     )
     return ObservedJob(job=job, seen=seen, side=side)
+
+
+def _load_example(side: StoredJob) -> str:
+    artifacts = side.record.artifacts
+    digest = artifacts.get(FALSIFYING) or artifacts.get(EXAMPLE)
+    return "" if digest is None else side.blobs.get(digest).decode()

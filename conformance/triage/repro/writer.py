@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,7 +147,10 @@ class _Writer:
     @cached_property
     def variants(self) -> tuple[str, ...]:
         """The variants of the program that the harness ran and the file can run."""
-        ran = find_checked_variants(self.job.case, self.seen.observation)
+        case = self.job.case
+        ran = find_checked_variants(case, self.seen.observation)
+        # Variants of a law are checked with each example, and one of them may be what fails.
+        ran = case.same_as if case.given and not self.place.compile_only else ran
         return tuple(name for name in ran if not (self.has_static and name in _STATIC_MATTERS))
 
     @cached_property
@@ -168,6 +172,9 @@ class _Writer:
         """Whether the value is compared with a reference."""
         expected = self.seen.observation.reference
         if expected is None or isinstance(expected, ExpectedError):
+            return False
+        # A probe with `given` checks its law itself; its value is the number of examples.
+        if self.job.case.given and not self.is_program:
             return False
         # Nothing is executed on a compile-only platform.
         return not (self.place.compile_only and self.is_program)
@@ -210,7 +217,8 @@ class _Writer:
                 'if __name__ == "__main__":\n    main()',
             ]
         )
-        imports = {*self.source.imports, *find_imports("\n".join([*stand_ins, *checks, main]))}
+        written = "\n".join([*stand_ins, *checks, main, self._render_call()])
+        imports = {*self.source.imports, *find_imports(written)}
         if self.settings or _USES_JAX.search(body):
             # `find_imports` leaves out plain `jax`, which most cases import themselves.
             imports.add("import jax")
@@ -268,7 +276,8 @@ class _Writer:
             tolerances = Tolerances(rtol=case.rtol, atol=case.atol, ulp=self.ulp)
             expected = None if isinstance(seen.reference, ExpectedError) else seen.reference
             # All values that the file may compare: `check` handles only their kinds of leaves.
-            values = (seen.value, expected, *(seen.variants[name].value for name in self.variants))
+            others = (seen.variants[name].value for name in self.variants if name in seen.variants)
+            values = (seen.value, expected, *others)
             yield render_check(values, tolerances)
             for name in _VARIANTS_WITH_CODE:
                 if name in self.variants:
@@ -282,6 +291,8 @@ class _Writer:
         case = self.job.case
         arguments = ["env" if self.has_env else "None"]
         arguments += [f"{name}={format_literal(value)}" for name, value in case.params.items()]
+        for node in ast.parse(self.seen.example).body:
+            arguments.append(ast.unparse(node).replace(" = ", "=", 1))
         return f"{case.name}({', '.join(arguments)})"
 
     def _render_main(self) -> str:
