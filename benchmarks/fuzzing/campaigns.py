@@ -1,10 +1,13 @@
 """Figures of fuzzing campaigns, from their logs.
 
-`python benchmarks/fuzzing/campaigns.py campaigns FOLDER...`: programs, valid ones a second, findings.
-`python benchmarks/fuzzing/campaigns.py recall FOLDER...`: which changes of `recall.toml` the findings
+`python benchmarks/fuzzing/campaigns.py campaigns FOLDER...`: programs, valid ones a second, and
+findings.
+
+`python benchmarks/fuzzing/campaigns.py recall FOLDER...`: which changes of `recall.toml` findings
 show: the operation changes its result at the release of the change.
-`python benchmarks/fuzzing/campaigns.py judgements FILE...`: findings that were looked at by hand, how
-many are real, by category.
+
+`python benchmarks/fuzzing/campaigns.py judgements FILE...`: findings that were looked at by hand,
+how many are real, by category.
 """
 
 from __future__ import annotations
