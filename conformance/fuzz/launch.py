@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.fuzz.program import Launch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,21 +37,6 @@ LAUNCH_KINDS: Final = (
     LaunchKind(EXPLICIT, {"x": 2, "y": 2}),
 )
 """Kinds to choose from."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How a program is launched in place of `jax.jit(function)(*args)`.
-
-    Attributes:
-        name: Name, which a finding lists among its transforms.
-        statements: Statements that define `launch(function, args)`.
-        devices: Number of devices that it needs.
-    """
-
-    name: str
-    statements: tuple[str, ...]
-    devices: int = 1
 
 
 def make_launch(scope: Scope, kind: LaunchKind, types: Sequence[ArrayType]) -> Launch | None:

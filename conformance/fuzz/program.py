@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.fuzz.array_type import ArrayType
-    from conformance.fuzz.launch import Launch
 
 INDENT: Final = "    "
 HEAD: Final = """\
@@ -103,6 +102,21 @@ class Transform:
     statements: tuple[str, ...] = ()
     types: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a program is launched in place of `jax.jit(function)(*args)`.
+
+    Attributes:
+        name: Name, which a finding lists among its transforms.
+        statements: Statements that define `launch(function, args)`.
+        devices: Number of devices that it needs.
+    """
+
+    name: str
+    statements: tuple[str, ...]
+    devices: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from conformance.fuzz.batches import BatchExecutor, ProgramResult, ProgramRun
 from conformance.fuzz.comparison import Kind, compare_results
 from conformance.fuzz.evaluation import Evaluator
 from conformance.fuzz.generation import generate
-from conformance.fuzz.launch import Launch
-from conformance.fuzz.program import FuzzProgram, ProgramFunction, Step, Variable
+from conformance.fuzz.program import FuzzProgram, Launch, ProgramFunction, Step, Variable
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.model.outcome import Outcome
 
