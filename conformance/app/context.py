@@ -67,6 +67,7 @@ GOLDENS = "goldens"
 """Folder of the goldens of generated cases, next to the list of functions or to the script."""
 HISTORY_STORE = Path("reports") / "history.db"
 """Default of `--store`, relative to the project."""
+CAMPAIGNS = Path("reports") / "campaigns"
 NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 
@@ -87,6 +88,11 @@ class ProjectContext:
     def runs(self) -> ProjectRuns:
         """The runs of the project."""
         return ProjectRuns(self.project.root)
+
+    @property
+    def campaigns(self) -> Path:
+        """Folder of the campaigns of fuzzing."""
+        return self.project.root / CAMPAIGNS
 
     @cached_property
     def matrix_folders(self) -> tuple[Path, ...]:

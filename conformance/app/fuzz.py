@@ -12,8 +12,8 @@ import msgspec
 
 from conformance.app.axes import make_upgrade_points
 from conformance.app.fuzz_findings import FindingFolders
+from conformance.app.fuzz_report import load_known_behaviour
 from conformance.app.session import Session
-from conformance.corpus.behaviour_changes import load_families
 from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
 from conformance.errors import UsageError
 from conformance.files import write_atomically
@@ -22,7 +22,8 @@ from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings
 from conformance.fuzz.evaluation import Evaluator
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import OPERATIONS
-from conformance.fuzz.render import render_markdown
+from conformance.report.fuzz_markdown import render_fuzz_markdown
+from conformance.report.fuzz_summary import summarize_campaigns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +105,7 @@ def run_campaign(
     )  # fmt: skip
     workers = WarmWorkers(MEMORY, PATIENCE)
     open_worker = session.make_opener(preparation.locks)
-    families = load_families(context.project.cases)
+    known = load_known_behaviour(context)
     with closing(
         WarmExecutor(
             open_worker, slots=options.jobs, device_lock=session.device_lock, workers=workers
@@ -115,8 +116,8 @@ def run_campaign(
             evaluator=Evaluator(executor, preparation.cells[0], preparation.cells[-1]),
             cells=preparation.cells,
             operations=operations,
-            changes=[change for family in families.values() for change in family.change],
-            cases=context.select_cases(()),
+            changes=known.changes,
+            cases=known.cases,
             report=report,
             publish=folders.write,
         )
@@ -125,7 +126,9 @@ def run_campaign(
         try:
             campaign.run(60 * options.minutes)
         finally:  # also after Ctrl-C
-            write_atomically(log.folder / "findings.md", render_markdown(log).encode())
+            title = f"Campaign {log.settings.seed}: {options.older} to {options.newer}"
+            page = render_fuzz_markdown(summarize_campaigns([log]), title)
+            write_atomically(log.folder / "findings.md", page.encode())
     return log
 
 

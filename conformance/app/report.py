@@ -44,9 +44,12 @@ if TYPE_CHECKING:
     from conformance.engine.run_loader import LoadedRun
     from conformance.model.run_files import Since
     from conformance.report.conformance_history import SuiteHistory
+    from conformance.report.fuzz_summary import FuzzSummary
     from conformance.report.upgrade_file import UpgradeFile
 
 
+FUZZ: Final = "conformance.app.fuzz_report"
+"""Module of the report on campaigns."""
 MANIFEST: Final = "files.txt"
 """The list of a site's files, one path per line, by which a later site removes old pages."""
 
@@ -154,10 +157,24 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
         since = merge_by_culprit(since, {cause: one.found for cause, one in evidence.items()})
     stored, bad_store = _load_stored(store)
     conformance, bad_histories = _load_suite_histories(context, ordered)
-    problems += [*bad_upgrades, *bad_changes, *bad_evidence, *bad_store, *bad_histories]
+    fuzz, bad_campaigns = _load_campaigns(context)
+    problems += [
+        *bad_campaigns,
+        *bad_upgrades,
+        *bad_changes,
+        *bad_evidence,
+        *bad_store,
+        *bad_histories,
+    ]
     return ReportedRuns(
         report=Report(
-            tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence, conformance
+            tuple(ordered),
+            tuple(dict.fromkeys(problems)),
+            upgrades,
+            since,
+            evidence,
+            conformance,
+            fuzz,
         ),
         history=make_history(_merge_digests(digests.values(), stored)),
         newest=newest,
@@ -194,6 +211,20 @@ def _load_stored(store: str | None) -> tuple[list[Digest], list[str]]:
         return module.load_digests(store), []
     except ConformanceError as error:
         return [], [f"{error}; its runs are no history here"]
+
+
+def _load_campaigns(context: ProjectContext) -> tuple[FuzzSummary | None, list[str]]:
+    """Return the summary of the campaigns of the project, and its problems."""
+    if not context.campaigns.is_dir():
+        return None, []
+    # Hardly any project has campaigns, and their modules take long to import.
+    module = importlib.import_module(FUZZ)
+    try:
+        return module.load_campaigns(context, [context.campaigns]), []
+    except NothingSelectedError:
+        return None, []
+    except ConformanceError as error:
+        return None, [str(error)]
 
 
 def _load_suite_histories(

@@ -69,7 +69,7 @@ def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options
     context = load_context()
     ends = options["cells"] or (options["older"], options["newer"])
     name = "-".join([*ends, str(options["seed"])]).replace("/", "_")
-    folder = run_dir or context.project.root / "reports" / "campaigns" / name
+    folder = run_dir or context.campaigns / name
     chosen = FuzzOptions(folder=folder, jobs=jobs or count_usable_cores(), **options)
     with explain_interrupt(f"conformance fuzz --resume --run {folder}"):
         log = run_campaign(context, chosen, output.print)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ import click
 from conformance.app.context import load_context
 from conformance.app.golden_state import write_state
 from conformance.app.output_files import print_note, write_file
-from conformance.app.report import FORMATS, load_runs, write_report_site
+from conformance.app.report import FORMATS, FUZZ, load_runs, write_report_site
 from conformance.cli.options import run_option
 from conformance.cli.output import json_option, open_console
 from conformance.errors import UsageError
@@ -18,8 +19,11 @@ from conformance.model.outcome import ExitCode
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from rich.console import Console
+
+    from conformance.app.report import ReportedRuns
     from conformance.cli.output import Output
 
 STATE: Final = Path("reports") / "README.md"
@@ -56,6 +60,10 @@ def _file_option(name: str, content: str) -> Callable[[Any], Any]:
     help="Make a Markdown page of the goldens instead of a run.  [--out: reports/README.md]",
 )  # fmt: skip
 @click.option(
+    "--fuzz", is_flag=True,
+    help="Make a Markdown page of campaigns of `conformance fuzz`.  [--out: reports/fuzz.md]",
+)  # fmt: skip
+@click.option(
     "--check", is_flag=True, help="With --goldens: only check whether the page is current."
 )
 def command(
@@ -68,6 +76,7 @@ def command(
     url: str,
     terminal: bool,
     goldens: bool,
+    fuzz: bool,
     check: bool,
     **files: Path | None,
 ) -> int:
@@ -84,12 +93,19 @@ def command(
     conformance report --store reports/history.db       the newest run, with the history database
     conformance report --markdown "$GITHUB_STEP_SUMMARY" --junit junit.xml
     conformance report --goldens                        the state of JAX in the goldens
+    conformance report --fuzz                           the campaigns in reports/campaigns
     """
     context = load_context()
+    if goldens and (folders or run):
+        raise UsageError("--goldens is about the goldens alone: no DIR or --run with it")
+    if fuzz and (goldens or run):
+        raise UsageError("--fuzz is about campaigns alone: no --goldens or --run with it")
     if goldens:
-        if folders or run:
-            raise UsageError("--goldens is about the goldens alone: no DIR or --run with it")
         write_state(context, out or context.project.root / STATE, check=check)
+        return ExitCode.OK
+    if fuzz:
+        page = importlib.import_module(FUZZ).write_fuzz_page(context, folders, out)
+        output.print(f"campaigns in {page}")
         return ExitCode.OK
     if run is not None or not folders:
         folders = (*folders, context.runs.open(run).path)
@@ -98,12 +114,7 @@ def command(
     if output.json_file is not None:
         files["json"] = output.json_file
     wanted = {name: file for name, file in files.items() if file is not None}
-    # A format on standard output must be alone there.
-    console = open_console(stderr="-" in map(str, wanted.values()))
-    if terminal:
-        print_report(console, loaded.report, directory=loaded.newest)
-    for name, file in wanted.items():
-        write_file(f"--{name.replace('_', '-')}", file, FORMATS[name](loaded.report))
+    console = _write_formats(loaded, wanted, terminal=terminal)
     # The site is the default only if no other format is requested.
     if out is not None or not (wanted or terminal):
         first = write_report_site(context, loaded, out, url)
@@ -112,3 +123,14 @@ def command(
         print_note(problem)
     # The readable runs are reported, and the status shows that some are not.
     return ExitCode.USAGE if loaded.report.problems else ExitCode.OK
+
+
+def _write_formats(loaded: ReportedRuns, wanted: Mapping[str, Path], *, terminal: bool) -> Console:
+    """Write the files of a report, and return the console for other output."""
+    # A format on standard output must be alone there.
+    console = open_console(stderr="-" in map(str, wanted.values()))
+    if terminal:
+        print_report(console, loaded.report, directory=loaded.newest)
+    for name, file in wanted.items():
+        write_file(f"--{name.replace('_', '-')}", file, FORMATS[name](loaded.report))
+    return console

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.fuzz.comparison import Kind
 from conformance.fuzz.evaluation import NUMPY, PROCESS, RELEASE
 from conformance.fuzz.script_file import TITLES
-from conformance.report.markup import fence, to_code
+from conformance.model.outcome import Outcome
+from conformance.report.markup import fence, to_code, to_table
 from conformance.report.text import flatten
 
 if TYPE_CHECKING:
@@ -36,16 +37,26 @@ class ReleaseRange(NamedTuple):
         first: First release.
         last: Last release.
         result: Result on the first one.
+        length: Number of releases.
     """
 
     first: str
     last: str
     result: ReleaseResult
+    length: int = 1
 
     @property
     def name(self) -> str:
         """The releases, e.g. `0.6.0 to 0.8.3`."""
         return self.first if self.first == self.last else f"{self.first} to {self.last}"
+
+    @property
+    def fill(self) -> str:
+        """How a page fills it: `ok`, `right`, `wrong`, `raised`, `died`, or `none`."""
+        if self.result.outcome == Outcome.OK:
+            return {None: "ok", True: "right", False: "wrong"}[self.result.right]
+        names = {Outcome.RAISED: "raised", Outcome.UNSUPPORTED: "none"}
+        return names.get(Outcome(self.result.outcome), "died")
 
 
 def group_releases(finding: Finding) -> list[ReleaseRange]:
@@ -67,7 +78,7 @@ def group_releases(finding: Finding) -> list[ReleaseRange]:
                 else result.differs == last.result.differs
             )
         ):
-            ranges[-1] = last._replace(last=result.release)
+            ranges[-1] = last._replace(last=result.release, length=last.length + 1)
         else:
             ranges.append(ReleaseRange(result.release, result.release, result))
     return ranges
@@ -115,13 +126,27 @@ def _name_difference(finding: Finding) -> str:
     return f"{noun} since jax {finding.releases[-1]}" if finding.releases else noun
 
 
+def describe_difference(finding: Finding) -> str:
+    """Return the difference in a line: the message of an error, or an example with numbers.
+
+    Args:
+        finding: The finding.
+    """
+    kind = Kind(finding.kind)
+    if kind in {Kind.VALUE, Kind.NAN, Kind.SHARDING}:
+        where = "" if finding.oracle == RELEASE else f" ({TITLES[finding.oracle]})"
+        return f"{_NOUNS[kind]}{where}: {finding.example or finding.detail}"
+    if finding.oracle in {RELEASE, PROCESS}:
+        return finding.detail
+    return f"{finding.detail} ({TITLES[finding.oracle]})"
+
+
 def _describe(finding: Finding) -> Iterator[str]:
-    ranges = group_releases(finding)
     yield f"The program below gives {_describe_finding(finding)}."
     if finding.example:
         yield fence(finding.example)
-    if ranges:
-        yield "\n".join(_render_table(finding, ranges))
+    if finding.results:
+        yield render_releases(finding)
     yield f"Expected: {_describe_expected(finding)}."
 
 
@@ -137,23 +162,24 @@ def _describe_finding(finding: Finding) -> str:
     return f"{article}{noun} depending on the release of jax"
 
 
-def _render_table(finding: Finding, ranges: list[ReleaseRange]) -> Iterator[str]:
-    other = TITLES.get(finding.oracle, "") if any(one.result.other for one in ranges) else ""
+def render_releases(finding: Finding) -> str:
+    """Return the results of a finding on each release as a table, empty if they are unknown.
+
+    Args:
+        finding: A dated finding.
+    """
+    ranges = group_releases(finding)
+    other = any(one.result.other for one in ranges)
     numpy = any(one.result.right is not None for one in ranges)
-    columns = ["jax", "jit" if other else "result"]
-    columns += [other] if other else []
-    columns += ["agrees with NumPy"] if numpy else []
-    yield f"| {' | '.join(columns)} |"
-    yield "|---" * len(columns) + "|"
+    rows = [["jax", "jit" if other else "result"]]
+    rows[0] += [TITLES[finding.oracle]] if other else []
+    rows[0] += ["agrees with NumPy"] if numpy else []
     for one in ranges:
-        cells = [one.name, _show(one.result.text)]
-        cells += [_show(one.result.other)] if other else []
-        cells += [{True: "yes", False: "no", None: ""}[one.result.right]] if numpy else []
-        yield f"| {' | '.join(cells)} |"
-
-
-def _show(text: str) -> str:
-    return to_code(text.replace("|", "/")) if text else ""
+        row = [one.name, to_code(one.result.text)]
+        row += [to_code(one.result.other) if one.result.other else ""] if other else []
+        row += [{True: "yes", False: "no", None: ""}[one.result.right]] if numpy else []
+        rows.append(row)
+    return to_table(rows) if ranges else ""
 
 
 def _describe_expected(finding: Finding) -> str:

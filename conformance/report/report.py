@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.run_files import Evidence, Since
     from conformance.report.conformance_history import SuiteHistory
+    from conformance.report.fuzz_summary import FuzzSummary
     from conformance.report.upgrade_file import UpgradeFile
 
 
@@ -50,6 +51,7 @@ class Report:
         since: Changes of the newest run against the nightly before it, None for none.
         evidence: Results of triage, by id of the root cause.
         conformance: Committed conformance histories, by name of the suite.
+        fuzz: Campaigns of fuzzing, None for none.
     """
 
     # No slots: `cached_property` keeps what pages ask for again and again in the instance's dict.
@@ -60,6 +62,7 @@ class Report:
     since: Since | None = None
     evidence: Mapping[str, CauseEvidence] = field(default_factory=dict)
     conformance: Mapping[str, SuiteHistory] = field(default_factory=dict)
+    fuzz: FuzzSummary | None = None
 
     @property
     def upgrade_runs(self) -> tuple[str, ...]:

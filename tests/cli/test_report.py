@@ -19,10 +19,12 @@ import pytest
 from conformance.app import golden_state as state
 from conformance.model.outcome import Verdict
 from tests.builders import f32
+from tests.fuzz.test_script_file import make_finding
 from tests.holders import another_writer
 from tests.projects import GOOD, ROOT, SMOKE
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
+from tests.report.test_fuzz_markdown import make_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -211,6 +213,7 @@ def test_golden_pages_wait_for_the_lock_of_accept(
     [
         ([], "holds no run, expected one; `conformance run` makes it"),
         (["none"], "none: expected the directory of a run, or a folder of them"),
+        (["--fuzz", "--run", "none"], "--fuzz is about campaigns alone: no --goldens or --run"),
         (["--goldens", "none"], "--goldens is about the goldens alone: no DIR or --run with it"),
     ],
 )
@@ -219,6 +222,19 @@ def test_report_without_a_run_exits_2(project: Project, arguments: list[str], wo
     ending = project.run("report", *arguments)
     assert ending.code == 2
     assert words in ending.error
+
+
+def test_report_of_campaigns_has_a_page_and_a_page_of_the_site(project: Project) -> None:
+    """In the folder of the project."""
+    assert project.run("report", "--fuzz").code == 3
+    make_log(project.path / "reports" / "campaigns" / "one", make_finding())
+    ending = project.run("report", "--fuzz")
+    assert ending.code == 0, ending.err
+    assert "jnp.sin" in (project.path / "reports" / "fuzz.md").read_text()
+    make_run(project, "a")
+    assert project.run("report", "--out", "site").code == 0
+    assert "jnp.sin" in (project.path / "site" / "fuzz.html").read_text()
+    assert '"fuzz":"fuzz.html"' in (project.path / "site" / "data" / "search.js").read_text()
 
 
 def test_report_of_only_unreadable_runs_exits_3(project: Project) -> None:

@@ -15,7 +15,6 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.fuzz import campaign, findings
 from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings, Round
 from conformance.fuzz.finding import Finding, has_same_root
-from conformance.fuzz.render import render_markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,16 +106,6 @@ def test_a_damaged_log_is_one_clear_error(
             (log.folder / name).write_text(text)
     with pytest.raises(UsageError, match=message):
         CampaignLog.load(log.folder)
-
-
-def test_the_page_of_a_campaign_has_its_findings(log: CampaignLog) -> None:
-    """New ones first, with their scripts."""
-    log.add_finding(msgspec.structs.replace(FINDING, id="def", kind="crash", known="f/case"))
-    text = render_markdown(log)
-    assert "2 programs, 2 valid on the newest release, 1.0 a second. 2 findings, 1 new." in text
-    assert text.index("[abc](#abc)") < text.index("[def](#def)")
-    assert "| known: f/case |" in text
-    assert "x = 1\nprint(jax.jit(function)(*args))" in text
 
 
 SHARDING = {"kind": "sharding"}

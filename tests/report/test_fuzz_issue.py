@@ -48,7 +48,7 @@ def test_a_result_cannot_break_its_table() -> None:
     """A release without the operation has a row of its own."""
     finding = make_finding(kind="outcome", releases=("0.3.0",), results=FIXED)
     text = render_fuzz_issue(finding, "", {})
-    assert "| 0.2.0 | `TypeError: a/b` |" in text
+    assert "| 0.2.0 | `TypeError: a\\|b` |" in text
     assert [one.name for one in group_releases(finding)] == ["0.1.0", "0.2.0", "0.3.0"]
 
 

@@ -11,6 +11,7 @@ from conformance.golden.layout import make_case_stem
 MATRIX: Final = "index.html"
 CAUSES: Final = "causes.html"
 HISTORY: Final = "history.html"
+FUZZ: Final = "fuzz.html"
 FEED: Final = "feed.xml"
 UPGRADE: Final = "upgrade.html"
 """The page of the newest upgrade."""

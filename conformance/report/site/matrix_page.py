@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from conformance.report.overview import make_overview
-from conformance.report.site.addresses import MATRIX, UPGRADE, case_page, href, run_page
+from conformance.report.site.addresses import FUZZ, MATRIX, UPGRADE, case_page, href, run_page
 from conformance.report.site.matrix_data import find_title, make_matrix_data
 from conformance.report.site.rendering import render
 from conformance.report.site.suite_page import make_suite_views
@@ -116,6 +116,7 @@ def make_search_data(report: Report, story: Overview) -> dict[str, Any]:
         "problems": list(story.problems),
         "ended": format_moment(story.ended),
         "upgraded": UPGRADE if report.upgrade_runs else "",
+        "fuzz": FUZZ if report.fuzz else "",
         "suite": next((href(view.page) for view in make_suite_views(report)), ""),
     }
 

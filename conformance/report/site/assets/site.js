@@ -5,7 +5,7 @@
   const MOST_FOUND = 12;
   const site = window.conformance;
   const root = document.body.dataset.root;
-  const data = site.search || { entries: [], counts: {}, problems: [], ended: "", upgraded: "", suite: "" };
+  const data = site.search || { entries: [], counts: {}, problems: [], ended: "", upgraded: "", suite: "", fuzz: "" };
   const $ = (id) => document.getElementById(id);
 
   function typing(event) {
@@ -43,6 +43,11 @@
     if (data.suite) {
       const link = document.querySelector("[data-suite]");
       link.href = root + data.suite;
+      link.hidden = false;
+    }
+    if (data.fuzz) {
+      const link = document.querySelector("[data-fuzz]");
+      link.href = root + data.fuzz;
       link.hidden = false;
     }
     const problems = $("problems");
