@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,6 +15,13 @@ from conformance.model.outcome import Outcome
 if TYPE_CHECKING:
     from conformance.fuzz.evaluation import Divergence
     from conformance.fuzz.program import FuzzProgram
+
+
+SIMILAR: Final = 0.8
+"""Share of equal words of two messages that say the same about different operations."""
+WITH_MESH: Final = frozenset({"shard_map", "jit(shardings)", "explicit mesh"})
+"""Transforms and launches with a mesh."""
+_NUMBER: Final = re.compile(r"\d+")
 
 
 class ReleaseResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -116,18 +125,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             program: A program that diverges.
             divergence: How it diverges.
         """
-        return (
-            (self.oracle, self.kind) == (divergence.oracle, str(divergence.difference.kind))
-            and {*self.operations} <= program.operations
-            and {*self.transforms} <= {*program.around}
-        )
+        difference = divergence.difference
+        if (self.oracle, self.kind) != (divergence.oracle, str(difference.kind)):
+            return False
+        if self.kind == Kind.ERROR and is_similar(self.detail, difference.detail):
+            return True
+        return {*self.operations} <= program.operations and {*self.transforms} <= {*program.around}
 
 
 def has_same_root(a: Finding, b: Finding) -> bool:
     """Return whether two findings most likely have one cause, whatever their operations.
 
-    Shardings of results are decided by the transforms: operations are only what is sharded. An
-    error is known by its message.
+    Shardings of results are decided by the transforms with a mesh: operations are only what is
+    sharded. An error is known by its message, a changed message by most of its words.
 
     Args:
         a: A dated finding.
@@ -136,6 +146,13 @@ def has_same_root(a: Finding, b: Finding) -> bool:
     if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
         return False
     if a.kind == Kind.SHARDING:
-        around = [{*each.transforms} - {"jit"} for each in (a, b)]
-        return around[0] == around[1]
-    return a.kind in {Kind.OUTCOME, Kind.ERROR} and a.detail == b.detail
+        return {*a.transforms} & WITH_MESH == {*b.transforms} & WITH_MESH
+    if a.kind == Kind.ERROR:
+        return is_similar(a.detail, b.detail)
+    return a.kind == Kind.OUTCOME and a.detail == b.detail
+
+
+def is_similar(a: str, b: str) -> bool:
+    """Return whether two texts differ in few words or in numbers only."""
+    first, second = (_NUMBER.sub("0", text).split() for text in (a, b))
+    return SequenceMatcher(None, first, second).ratio() >= SIMILAR

@@ -109,6 +109,11 @@ def test_a_damaged_log_is_one_clear_error(
 
 
 SHARDING = {"kind": "sharding"}
+LONG_ERROR = {
+    "kind": "error",
+    "detail": "ValueError: pad on axes where dim 3 is not divisble by the mesh became "
+    "ValueError: pad on axes where dim 3 is not divisible by the mesh",
+}
 ERROR = {"kind": "error", "detail": "TypeError: a became TypeError: b"}
 
 
@@ -118,10 +123,13 @@ ERROR = {"kind": "error", "detail": "TypeError: a became TypeError: b"}
         (SHARDING, {"operations": ("jnp.sin",)}, True),
         (SHARDING, {"transforms": ("vmap", "jit")}, True),
         (SHARDING, {"transforms": ("shard_map",)}, False),
+        (SHARDING | {"transforms": ("shard_map",)}, {"transforms": ("scan", "shard_map")}, True),
         (SHARDING, {"releases": ("0.11.0",)}, False),
         (SHARDING, {"kind": "value"}, False),
         (ERROR, {"operations": ("jnp.sin",), "transforms": ()}, True),
-        (ERROR, {"detail": "TypeError: a became TypeError: c"}, False),
+        (ERROR, {"detail": "TypeError: c became TypeError: d"}, False),
+        (LONG_ERROR, {"detail": LONG_ERROR["detail"].replace("pad", "slice")}, True),
+        (LONG_ERROR, {"detail": LONG_ERROR["detail"].replace("3", "70")}, True),
         ({}, {"operations": ("jnp.sin",)}, False),
     ],
 )
