@@ -164,29 +164,55 @@ def _compare_numbers(a: Leaf, b: Leaf, bound: Bound | None) -> ResultDifference 
         return ResultDifference(
             kind=Kind.VALUE, detail=a.dtype, example=f"{a.data!r} -> {b.data!r}"
         )
-    x, y = to_array(a), to_array(b)
-    if get_kind(a.dtype) not in {"float", "complex"}:
-        differing = x != y
-        if bound is not None:
-            differing &= bound.error == 0
-        return _describe(Kind.VALUE, x, y, differing, a.dtype)
-    wide = np.complex128 if get_kind(a.dtype) == "complex" else np.float64
+    error = np.zeros(a.shape) if bound is None else bound.error
+    return _compare_arrays(to_array(a), to_array(b), error, a.dtype)
+
+
+def compare_with_reference(
+    result: ProgramResult, reference: Sequence[Bound]
+) -> ResultDifference | None:
+    """Return how a result differs from its reference by more than the error bound.
+
+    Args:
+        result: Result of a program that ended well.
+        reference: Reference of each leaf.
+    """
+    for leaf, bound in zip(result.leaves, reference, strict=True):
+        seen = to_array(leaf)
+        if found := _compare_arrays(bound.center, seen, bound.error, leaf.dtype):
+            return found
+    return None
+
+
+def _compare_arrays(
+    x: NDArray[Any], y: NDArray[Any], error: NDArray[Any], dtype: str
+) -> ResultDifference | None:
+    """Return how two arrays differ by more than an error.
+
+    Args:
+        x: One array.
+        y: The other array, of the same shape.
+        error: Largest absolute difference of each element; infinite where anything is right.
+        dtype: Dtype of the result that they are, or that they are the reference of.
+    """
+    if get_kind(dtype) not in {"float", "complex"}:
+        return _describe(Kind.VALUE, x, y, (x != y) & (error == 0), dtype)
+    wide = np.complex128 if get_kind(dtype) == "complex" else np.float64
     with np.errstate(all="ignore"):
         x, y = x.astype(wide), y.astype(wide)
         equal = (x == y) | (np.isnan(x) & np.isnan(y))
         if wide is np.complex128:
             # Which part of an infinite number is NaN depends on how it is multiplied.
             equal |= ~np.isfinite(x) & ~np.isfinite(y)
-        undecided = np.zeros(x.shape, bool) if bound is None else ~np.isfinite(bound.error)
-        special = ~(np.isfinite(x) & np.isfinite(y)) & ~equal & ~undecided
-        if found := _describe(Kind.NAN, x, y, special, a.dtype):
+        decided = np.isfinite(error)
+        special = ~(np.isfinite(x) & np.isfinite(y)) & ~equal & decided
+        if found := _describe(Kind.NAN, x, y, special, dtype):
             return found
-        allowed = np.zeros(x.shape) if bound is None else bound.error
-        differing = ~equal & (np.abs(x - y) > allowed) & ~undecided
+        differing = ~equal & (np.abs(x - y) > error) & decided
         # -0.0 and 0.0 are equal here, and yet another result.
-        signs = equal & (np.signbit(x.real) != np.signbit(y.real)) & ~np.isnan(x) & (allowed == 0)
-    return _describe(Kind.VALUE, x, y, differing, a.dtype) or _describe(
-        Kind.VALUE, x, y, signs, f"sign of zero, {a.dtype}"
+        signs = equal & (np.signbit(x.real) != np.signbit(y.real)) & ~np.isnan(x) & (error == 0)
+    return _describe(Kind.VALUE, x, y, differing, dtype) or _describe(
+        Kind.VALUE, x, y, signs, f"sign of zero, {dtype}"
     )
 
 

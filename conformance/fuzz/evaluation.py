@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.fuzz import numpy_twin
 from conformance.fuzz.batches import BatchExecutor, ProgramRun
-from conformance.fuzz.comparison import Kind, ResultDifference, compare_results, compute_bounds
+from conformance.fuzz.comparison import (
+    Kind,
+    ResultDifference,
+    compare_results,
+    compare_with_reference,
+    compute_bounds,
+)
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -214,10 +220,8 @@ def compare_with_numpy(program: FuzzProgram, result: ProgramResult) -> list[Dive
         result: Its result, which ended well.
     """
     reference = numpy_twin.compute_reference(program, result)
-    if reference is None or not (wrong := numpy_twin.find_wrong_elements(result, reference)):
-        return []
-    difference = ResultDifference(kind=Kind.VALUE, detail=wrong.partition(":")[0], example=wrong)
-    return [Divergence(oracle=NUMPY, difference=difference)]
+    difference = reference and compare_with_reference(result, reference)
+    return [Divergence(oracle=NUMPY, difference=difference)] if difference else []
 
 
 def find_failure(result: ProgramResult) -> ResultDifference | None:

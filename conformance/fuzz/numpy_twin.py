@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from conformance.fuzz.array_type import find_numpy_dtype, get_kind, get_limits
-from conformance.fuzz.comparison import Bound, bound_elements, to_array
+from conformance.fuzz.comparison import Bound, bound_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,23 +99,3 @@ def _make_perturbation(dtypes: dict[str, str], seed: int) -> Callable[[Any, int,
         return value
 
     return perturb
-
-
-def find_wrong_elements(result: ProgramResult, reference: tuple[Bound, ...]) -> str:
-    """Return the first element that differs from its reference, empty if none does.
-
-    Args:
-        result: Result of a program that ended well.
-        reference: See `compute_reference`.
-    """
-    for leaf, bound in zip(result.leaves, reference, strict=True):
-        wide = np.complex128 if get_kind(leaf.dtype) == "complex" else np.float64
-        with np.errstate(all="ignore"):
-            seen, expected = to_array(leaf).astype(wide), bound.center.astype(wide)
-            equal = (seen == expected) | (np.isnan(seen) & np.isnan(expected))
-            near = np.abs(seen - expected) <= bound.error
-        wrong = ~equal & ~near & np.isfinite(bound.error)
-        if wrong.any():
-            at = tuple(int(index[0]) for index in np.nonzero(wrong)) if wrong.ndim else ()
-            return f"{leaf.dtype}: {seen[at]}, expected {expected[at]} within {bound.error[at]:.3g}"
-    return ""
