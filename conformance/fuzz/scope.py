@@ -148,16 +148,17 @@ class Scope:
         return variable
 
     def pick(self, accept: Callable[[ArrayType], bool], make: Callable[[], ArrayType]) -> Variable:
-        """Draw an operand among the variables of a fitting type, the newest first, or a new one.
+        """Draw a new operand, or one of the variables of a fitting type, the newest first.
 
         Args:
             accept: Whether a type fits.
             make: Draws the type of a new parameter.
         """
         known = [variable for variable in reversed(self.variables) if accept(variable.type)]
+        # Zero is the new one, so that a choice means the same after another step was cut.
         number = self.integer(0, len(known)) if known else 0
-        if number < len(known):
-            return known[number]
+        if number:
+            return known[number - 1]
         if self.outer is None:
             return self.add_input(make())
         # A function within another one has fixed parameters: it closes over a variable.
