@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.specifiers import SpecifierSet
 
 from conformance.fuzz.comparison import Kind
+from conformance.fuzz.finding import WITH_MESH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _CODE: Final = re.compile(r"`([^`]*)`")
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_SHARDING: Final = re.compile(r"shard|mesh|Explicit|spec", re.IGNORECASE)
 _OBSERVED: Final = frozenset({"outcome", "error", "value", "facts"})
 """Parts of a golden that a finding can show; programs of a campaign have no IR."""
 SHORTEST_MATCH: Final = 12
@@ -62,6 +64,9 @@ def find_known(
 
 
 def _is_named(finding: Finding, change: BehaviourChange, case: str) -> bool:
+    # A shrunk program has a mesh only if it needs one: its change is one of sharding.
+    if {*finding.transforms} & WITH_MESH and not _SHARDING.search(f"{change.summary} {case}"):
+        return False
     # Only code: `where`, `round` and `sort` are words of English, too.
     code = {word for text in _CODE.findall(change.summary) for word in _WORD.findall(text)}
     operations = {name.rpartition(".")[2].strip("[]") for name in finding.operations}

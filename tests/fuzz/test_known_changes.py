@@ -47,6 +47,8 @@ def make_case(**changes: Any) -> Case:
         ({"operations": ("jnp.where",)}, {"case": "numerics/where_it_is"}, ""),
         ({"operations": ("jnp.cumulative_sum",)}, {"case": "numerics/cumulative_sum_of_zeros"},
          "numerics/cumulative_sum_of_zeros"),
+        ({"transforms": ("explicit mesh",)}, {}, ""),
+        ({"transforms": ("explicit mesh",)}, {"summary": "`jnp.sin` on a mesh"}, "numerics/sums"),
         ({"oracle": "eager"}, {}, ""),
         ({"oracle": "eager", "results": make_results(("ok", "1", False, None), ("ok", "2", True,
          None))}, {"release": "0.2.0"}, "numerics/sums"),
