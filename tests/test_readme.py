@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.app.case_choice import choose_cases
 from conformance.app.context import ProjectContext
+from conformance.app.run_request import RunRequest
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cli.commands import COMMANDS
@@ -45,7 +47,7 @@ def test_figures_of_the_readme_come_from_the_corpus() -> None:
     """The table has the families of the default run, and each release of the matrix is counted."""
     context = ProjectContext(ROOT)
     cells, _ = context.select_cells(None, ())
-    cases, count = context.select_run_cases((), cell_options=(), everything=False)
+    cases, count = choose_cases(context, RunRequest())
     jobs = list_possible_jobs(cases, cells)
     readme = _read("README.md")
     assert f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all" in readme

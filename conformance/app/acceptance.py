@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.app.case_choice import list_cases
 from conformance.app.output_files import print_note
 from conformance.app.run_request import load_request
 from conformance.app.session import Session
@@ -220,7 +221,7 @@ def _judge_records(
         case
         # The request of the run is selected from first, so that paths and generated cases mean the
         # same cases as in the run.
-        for case in context.select_cases(load_request(directory).select)
+        for case in list_cases(context, load_request(directory))
         if not select or any(matches_name(case, text) for text in select)
     ]
     # The verdicts in the records are those at the time of the run; the goldens may have changed.

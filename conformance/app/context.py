@@ -22,7 +22,6 @@ from conformance.corpus.case_selection import (
     make_selects_absolute,
     matches_name,
     select_cases,
-    select_sample,
 )
 from conformance.corpus.discovery import discover
 from conformance.corpus.generated_cases import (
@@ -49,7 +48,7 @@ from conformance.report.text import join_names
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Nightlies, Releases
@@ -178,29 +177,6 @@ class ProjectContext:
             chosen += select_cases(others, self.project.cases, self.case_index)
         # Two SELECTs may overlap; each case runs once.
         return tuple({case.id: case for case in chosen}.values())
-
-    def select_run_cases(
-        self, selects: Sequence[str], *, cell_options: Iterable[object], everything: bool
-    ) -> tuple[tuple[Case, ...], int]:
-        """Return the cases of a run: without any argument, the sample of the project.
-
-        Args:
-            selects: The words of SELECT.
-            cell_options: Values of `--matrix` and `--cell`; a run with one is no smoke run.
-            everything: The flag `--all`.
-
-        Returns:
-            The cases, and the number of cases to choose from.
-
-        Raises:
-            UsageError: If `--all` is combined with a SELECT.
-        """
-        if everything and selects:
-            raise UsageError(f"--all with SELECT ({' '.join(selects)}): give one of them")
-        cases = self.select_cases(selects)
-        if everything or selects or any(cell_options):
-            return cases, len(cases)
-        return select_sample(cases, self.project.cases), len(cases)
 
     @property
     def _has_foreign_settings(self) -> bool:

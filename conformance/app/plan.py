@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from packaging.version import Version
 
+from conformance.app.case_choice import choose_cases
 from conformance.app.durations import learn_durations, load_durations
 from conformance.app.output_files import print_note
 from conformance.app.session import Session
@@ -209,9 +210,7 @@ def split_run(
     # Learned first, so that the same command also splits by the new durations.
     durations = learn_durations(context, runs) if runs else load_durations(context)
     cells, left_out = context.select_cells(request.matrix, request.cell)
-    cases, _ = context.select_run_cases(
-        request.select, cell_options=(request.matrix, request.cell), everything=request.everything
-    )
+    cases, _ = choose_cases(context, request)
     plan, preparation = plan_jobs(Session(context=context), cases, cells, request.wanted, left_out)
     for planned in preparation.cells:
         # A note, not an error: another runner may have what this host lacks.

@@ -11,6 +11,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.app.acceptance import check_goldens_writable
+from conformance.app.case_choice import list_cases
 from conformance.app.output_files import print_note, write_file
 from conformance.app.run_request import load_request
 from conformance.app.session import Session
@@ -258,7 +259,7 @@ def open_review(context: ProjectContext, options: ReviewOptions) -> Review:
     review = Review(
         directory,
         # A function: cases are read again after writing, which edits their files.
-        lambda: context.select_cases(request.select),
+        lambda: list_cases(context, request),
         context.releases,
         # Likewise, so that a reload judges by the goldens that were just written.
         partial(Session(context=context).make_judge, directory.blobs),

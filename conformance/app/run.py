@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.app.case_choice import choose_cases
 from conformance.app.context import DEFAULT_MATRIX, load_context
 from conformance.app.durations import load_durations
 from conformance.app.plan import check_any_job, plan_jobs, select_shard
@@ -254,9 +255,7 @@ def _plan_run(
 ) -> tuple[RunRequest, PlannedJobs]:
     """Return the jobs of a run, and its request with the nightlies that it means."""
     context: ProjectContext = session.context
-    cases, count = context.select_run_cases(
-        request.select, cell_options=(request.matrix, request.cell), everything=request.everything
-    )
+    cases, count = choose_cases(context, request)
     # A sample must not be taken for a whole run.
     if len(cases) < count:
         say(f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all")

@@ -26,6 +26,7 @@ class RunRequest:
 
     Attributes:
         select: Families, case ids, globs or paths of cases.
+        also: Folders of more cases, which may be missing or empty.
         everything: Whether every case is meant although SELECT names none.
         matrix: Name or file of a matrix, None for the default.
         cell: Selectors of cells.
@@ -39,6 +40,7 @@ class RunRequest:
 
     # Stored in `run.json`: a new field needs a default, and a renamed one loses its stored value.
     select: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     everything: bool = False
     matrix: str | None = None
     cell: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ class RunRequest:
         )
         return replace(
             self, select=context.make_absolute(self.select), matrix=matrix, cell=cell,
+            also=tuple(str(Path(folder).expanduser().absolute()) for folder in self.also),
             wanted=tuple(map(make_absolute, self.wanted)),
         )  # fmt: skip
 
@@ -79,7 +82,11 @@ class RunRequest:
         # --all and SELECT exclude each other. --shard is left out: each runner adds its own.
         words = [*(["--all"] if self.everything else self.select)]
         words += ["--matrix", self.matrix] if self.matrix else []
-        for option, values in (("--cell", self.cell), ("--with", self.wanted)):
+        for option, values in (
+            ("--also", self.also),
+            ("--cell", self.cell),
+            ("--with", self.wanted),
+        ):
             words += chain.from_iterable((option, value) for value in values)
         # The day is resolved by the planner, so that all runners mean the same nightly.
         words += ["--night", night] if night else []

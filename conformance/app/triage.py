@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from conformance.app.case_choice import list_cases
 from conformance.app.investigation import Investigation, Services
 from conformance.app.output_files import print_note
 from conformance.app.run_request import load_request
@@ -120,7 +121,7 @@ class Triage:
         known = read_evidence(self.directory)
         evidence = {one.id: known[one.id] for one in causes if one.id in known}
         request = load_request(self.directory)
-        cases = {case.id: case for case in self.context.select_cases(request.select)}
+        cases = {case.id: case for case in list_cases(self.context, request)}
         cells = self._find_cells(causes, request)
         # Largest first, so that a limit or a timeout leaves out the least.
         for number, cause in enumerate(causes, 1):

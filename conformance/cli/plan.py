@@ -13,6 +13,7 @@ from conformance.app.plan import parse_labels, split_run
 from conformance.app.run_request import RunRequest
 from conformance.cli.options import all_option, cells_options, night_option, with_option
 from conformance.cli.output import json_option
+from conformance.cli.run_options import also_option
 from conformance.cli.words import CASES
 from conformance.files import readable_json
 from conformance.report.shards import make_github_matrix, make_shards_json, render_shards
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.command("plan")
 @click.argument("select", nargs=-1, type=CASES)
 @all_option
+@also_option
 @cells_options
 @with_option
 @night_option

@@ -20,6 +20,7 @@ from conformance.cli.options import (
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt, live_progress
 from conformance.cli.run_options import (
+    also_option,
     cache_options,
     fail_on_option,
     since_options,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("select", nargs=-1, type=CASES)
 @all_option
+@also_option
 @cells_options
 @executor_options()
 @run_folder_option

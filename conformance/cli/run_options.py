@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from conformance.engine.run_directory import RunDirectory
     from conformance.report.report import Report
 
+also_option = click.option(
+    "--also", multiple=True, metavar="DIR",
+    help="Folder of more cases, which may be missing or empty; repeatable.",
+)  # fmt: skip
 site_option = click.option(
     "--report/--no-report", "site", default=None,
     help="Make the pages of the run, like `conformance report`.  [default: in a terminal]",
