@@ -45,6 +45,6 @@ def list_cases(context: ProjectContext, request: RunRequest) -> tuple[Case, ...]
     """
     cases = context.select_cases(request.select)
     # A folder of proposed cases has none until there is one, which is no error every night before.
-    files = [file for folder in request.also for file in find_case_files(Path(folder))]
+    files = dict.fromkeys(file for folder in request.also for file in find_case_files(Path(folder)))
     more = discover(files, context.case_index) if files else ()
     return tuple({case.id: case for case in (*cases, *more)}.values())

@@ -13,9 +13,10 @@ import msgspec
 from conformance.app.axes import make_upgrade_points
 from conformance.app.fuzz_findings import FindingFolders
 from conformance.app.fuzz_report import load_known_behaviour
+from conformance.app.plan import find_newest_night
 from conformance.app.session import Session
 from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.fuzz.campaign import Campaign
 from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.engine.preparation import Preparation
 
+OLDER: Final = "latest-1"
+NEWER: Final = "latest"
+"""Default releases."""
 MEMORY: Final = 4 * 2**30
 """Bytes of idle workers: those of older releases wait for the next finding."""
 PATIENCE: Final = 1800.0
@@ -44,64 +48,107 @@ class FuzzOptions:
     """Options of `conformance fuzz`.
 
     Attributes:
-        older: Oldest release, as a selector.
-        newer: Newest release, as a selector; equal to `older` to compare a release with itself.
+        older: Oldest release, as a selector; None for the default.
+        newer: Newest release, as a selector; equal to `older` to compare a release with itself;
+            None for the default.
         cells: Selectors of the cells in place of all releases from `older` to `newer`; empty for
             these.
         minutes: Time limit.
-        seed: Seed of the programs.
+        seed: Seed of the programs; None for the day of the newest nightly, or 0 without a nightly.
         operations: Patterns of operations; empty for all.
-        folder: Folder of the campaign.
-        resume: Whether to continue the campaign of the folder.
+        folder: Folder of the campaign; None for one in `reports/campaigns`.
+        resume: Whether to continue the campaign of the folder, with its settings where an option
+            is not given.
+        cases: Folder that gets the cases of new findings, None for none.
         jobs: Batches at the same time.
     """
 
-    older: str
-    newer: str
+    older: str | None = None
+    newer: str | None = None
     cells: tuple[str, ...] = ()
     minutes: float
-    seed: int
-    operations: tuple[str, ...]
-    folder: Path
-    resume: bool
+    seed: int | None = None
+    operations: tuple[str, ...] = ()
+    folder: Path | None = None
+    resume: bool = False
+    cases: Path | None = None
     jobs: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignPlan:
+    """A campaign before anything runs.
+
+    Attributes:
+        options: The options.
+        cells: Its cells, the oldest release first.
+        seed: Seed of the programs.
+        operations: Patterns of operations; empty for all.
+        folder: Folder of the campaign.
+    """
+
+    options: FuzzOptions
+    cells: tuple[Cell, ...]
+    seed: int
+    operations: tuple[str, ...]
+    folder: Path
+
+
+def plan_campaign(context: ProjectContext, options: FuzzOptions) -> CampaignPlan:
+    """Return the cells, the seed and the folder of a campaign.
+
+    Args:
+        context: The project.
+        options: The options.
+
+    Raises:
+        UsageError: If a selector matches nothing, or there is no campaign to continue.
+    """
+    stored = None
+    if options.resume and options.folder is not None:
+        stored = CampaignLog.load(options.folder).settings
+    if stored is not None and not (options.cells or options.older or options.newer):
+        # A nightly of today may be another one than that of the campaign.
+        cells = tuple(map(context.find_cell, stored.cells))
+    else:
+        cells = tuple(_select_cells(context, options))
+    seed = stored.seed if options.seed is None and stored else options.seed
+    if seed is None:
+        seed = int(find_newest_night(cells).replace("-", "") or 0)
+    ends = [cell.id if cell.interpreter else cell.release for cell in (cells[0], cells[-1])]
+    return CampaignPlan(
+        options=options, cells=cells, seed=seed,
+        operations=options.operations or (stored.operations if stored else ()),
+        folder=options.folder or context.campaigns / f"{'-'.join(ends)}-{seed}",
+    )  # fmt: skip
+
+
 def run_campaign(
-    context: ProjectContext, options: FuzzOptions, report: Callable[[str], None]
+    context: ProjectContext, plan: CampaignPlan, report: Callable[[str], None]
 ) -> CampaignLog:
     """Run a campaign, or continue one.
 
     Args:
         context: The project.
-        options: The options.
+        plan: The campaign.
         report: Called with a line after each round and finding.
 
     Raises:
-        UsageError: If a selector or a pattern matches nothing, or the folder does not fit the
-            options.
+        UsageError: If a pattern matches nothing, or the folder does not fit the options.
+        InfrastructureError: If a cell cannot be provided, or the disk refuses.
     """
     session = Session(context=context)
-    preparation = session.prepare(_select_cells(context, options))
-    operations = select_operations(OPERATIONS, options.operations)
-    settings = CampaignSettings(
-        seed=options.seed,
-        cells=tuple(planned.cell.id for planned in preparation.cells),
-        operations=options.operations,
-        hypothesis=hypothesis.__version__,
-    )
-    if options.resume:
-        log = CampaignLog.load(options.folder)
-        if log.settings != settings:
-            raise UsageError(
-                f"{options.folder} is a campaign with {log.settings}, expected {settings}: "
-                "name another folder with --run"
-            )
-    else:
-        log = CampaignLog.create(options.folder, settings)
+    operations = select_operations(OPERATIONS, plan.operations)
+    preparation = session.prepare(plan.cells)
+    for planned in preparation.cells:
+        if planned.failure:
+            raise InfrastructureError(f"{planned.cell.id}: {planned.failure}")
+    log = _open_log(plan)
+    options = plan.options
     folders = FindingFolders(
-        context=context, campaign=options.folder, releases=_select_releases(context, preparation),
-        versions=preparation.cells[-1].versions, jobs=options.jobs, report=report,
+        context=context, campaign=plan.folder, releases=_select_releases(context, preparation),
+        versions=preparation.cells[-1].versions, cases=options.cases, jobs=options.jobs,
+        report=report,
     )  # fmt: skip
     workers = WarmWorkers(MEMORY, PATIENCE)
     open_worker = session.make_opener(preparation.locks)
@@ -126,9 +173,26 @@ def run_campaign(
         try:
             campaign.run(60 * options.minutes)
         finally:  # also after Ctrl-C
-            title = f"Campaign {log.settings.seed}: {options.older} to {options.newer}"
-            page = render_fuzz_markdown(summarize_campaigns([log]), title)
+            page = render_fuzz_markdown(summarize_campaigns([log]), f"Campaign {log.folder.name}")
             write_atomically(log.folder / "findings.md", page.encode())
+    return log
+
+
+def _open_log(plan: CampaignPlan) -> CampaignLog:
+    settings = CampaignSettings(
+        seed=plan.seed,
+        cells=tuple(cell.id for cell in plan.cells),
+        operations=plan.operations,
+        hypothesis=hypothesis.__version__,
+    )
+    if not plan.options.resume:
+        return CampaignLog.create(plan.folder, settings)
+    log = CampaignLog.load(plan.folder)
+    if log.settings != settings:
+        raise UsageError(
+            f"{plan.folder} is a campaign with {log.settings}, expected {settings}: "
+            "name another folder with --run"
+        )
     return log
 
 
@@ -138,7 +202,7 @@ def _select_releases(context: ProjectContext, preparation: Preparation) -> list[
     A nightly or an environment is none: the case then has the behaviour of the newest release.
     """
     known = context.releases.versions
-    found = [one.release for one in preparation.cells if one.release in known]
+    found = [one.cell.release for one in preparation.cells if one.cell.release in known]
     return found or [known[-1]]
 
 
@@ -149,9 +213,9 @@ def _select_cells(context: ProjectContext, options: FuzzOptions) -> list[Cell]:
         UsageError: If a selector matches nothing, or the cells are not on CPU.
     """
     if not options.cells:
-        ends = (options.older, options.newer)
+        ends = (options.older or OLDER, options.newer or NEWER)
         if len(set(ends)) == 1:
-            return [context.find_cell(options.older)]
+            return [context.find_cell(ends[0])]
         return [point.cell for point in make_upgrade_points(context, ends, "cpu")]
     cells, _ = context.select_cells(None, options.cells)
     if wrong := [cell.id for cell in cells if cell.platform != "cpu"]:

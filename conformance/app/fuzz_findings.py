@@ -39,6 +39,8 @@ class FindingFolders:
         campaign: Folder of the campaign.
         releases: Releases of the campaign that a case can be tried on, the oldest first.
         versions: Versions of the packages of its newest cell.
+        cases: Folder that gets the cases of new findings, too, in the family `fuzzing`; None for
+            none.
         jobs: Trials of a case at the same time.
         report: Called with a line where no case can be proposed.
     """
@@ -47,6 +49,7 @@ class FindingFolders:
     campaign: Path
     releases: Sequence[str]
     versions: Mapping[str, str]
+    cases: Path | None = None
     jobs: int
     report: Callable[[str], None]
 
@@ -77,6 +80,8 @@ class FindingFolders:
             self.report(f"{finding.id}: no case proposed: {error}")
             return
         write_atomically(folder / CASE, case.encode())
+        if self.cases is not None:
+            write_atomically(self.cases / FAMILY / f"{make_name(finding)}.py", case.encode())
 
     def _propose_case(self, finding: Finding, script: Path) -> str:
         """Return the file of a case, as `conformance new` makes it of the script."""

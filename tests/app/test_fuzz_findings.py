@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.app.context import load_context
 from conformance.app.fuzz_findings import FindingFolders, make_name
-from conformance.corpus.discovery import discover
+from conformance.corpus.discovery import discover, find_case_files
 from tests.fuzz.test_script_file import make_finding
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ def test_a_new_finding_has_a_case_that_declares_the_change(tmp_path: Path) -> No
     """Proposed once: an edited one stays."""
     finding = make_finding(kind="nan", operations=("jax.scipy.stats.cauchy.ppf",), script=CAUCHY)
     lines: list[str] = []
-    folders = make_folders(tmp_path, lines)
+    folders = replace(make_folders(tmp_path, lines), cases=tmp_path / "cases")
     folders.write(finding)
     folder = tmp_path / "findings" / "abc"
     assert {file.name for file in folder.iterdir()} == {"program.py", "case.py", "issue.md"}
     (case,) = discover([folder / "case.py"])
     assert case.name == "ppf_abc"
+    (copy,) = discover(find_case_files(tmp_path / "cases"))
+    assert copy.id == "fuzzing/ppf_abc"
     assert '"jax<0.12"' in (folder / "case.py").read_text()
     (folder / "case.py").write_text("edited")
     folders.write(finding)

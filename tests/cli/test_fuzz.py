@@ -40,6 +40,12 @@ def test_a_release_has_no_findings_against_itself(project: Project) -> None:
     assert project.run(*short, "--resume").code == 0
 
 
+def test_a_night_without_minutes_runs_nothing(project: Project) -> None:
+    """Not even the index of nightlies is read."""
+    ended = project.run("fuzz", "--cell", "nightly-1", "--cell", "nightly", "--minutes", "0")
+    assert (ended.code, ended.out) == (0, "no campaign: --minutes 0\n")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

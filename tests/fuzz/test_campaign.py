@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.app.context import load_context
-from conformance.app.fuzz import FuzzOptions, make_json, run_campaign
+from conformance.app.context import ProjectContext, load_context
+from conformance.app.fuzz import FuzzOptions, make_json, plan_campaign, run_campaign
+from conformance.cells.cell import Cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.fuzz import campaign, findings
 from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings, Round
 from conformance.fuzz.finding import Finding, has_same_root
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SETTINGS = CampaignSettings(seed=1, cells=("jax0.11.2", "jax0.12.0"), hypothesis="6.0")
@@ -141,6 +143,12 @@ def test_shardings_and_errors_that_change_together_are_one_finding(
     assert has_same_root(one, msgspec.structs.replace(one, **change)) is same
 
 
+def run(options: FuzzOptions, report: Callable[[str], None]) -> CampaignLog:
+    """Run a campaign."""
+    context = load_context()
+    return run_campaign(context, plan_campaign(context, options), report)
+
+
 def make_options(folder: Path, *, resume: bool = False, operations: str = "") -> FuzzOptions:
     """Return the options of a short campaign over a change of 0.12.0."""
     return FuzzOptions(
@@ -157,7 +165,7 @@ def test_a_real_change_is_found_shrunk_and_dated(
     monkeypatch.setattr(campaign, "PROGRAMS", 10)
     monkeypatch.setattr(findings, "SHRINKING", 30.0)  # on a slow machine
     lines: list[str] = []
-    log = run_campaign(load_context(), make_options(tmp_path / "c"), lines.append)
+    log = run(make_options(tmp_path / "c"), lines.append)
     finding = next(each for each in log.findings.values() if each.kind == "nan")
     assert finding.releases == ("0.12.0",)
     assert finding.operations == ("jax.scipy.stats.cauchy.ppf",)
@@ -168,16 +176,45 @@ def test_a_real_change_is_found_shrunk_and_dated(
     assert "jax.scipy.stats.cauchy.ppf" in finding.script
     assert any(finding.id in line for line in lines)
     assert json.loads(json.dumps(make_json(log)))["programs"] == len(log.rounds[0].programs)
-    resumed = run_campaign(load_context(), make_options(tmp_path / "c", resume=True), lines.append)
+    resumed = run(make_options(tmp_path / "c", resume=True), lines.append)
     first, second = resumed.rounds
     assert not {*first.programs} & {*second.programs}
     with pytest.raises(UsageError, match="name another folder with --run"):
-        run_campaign(
-            load_context(), make_options(tmp_path / "c", resume=True, operations="jnp.sin"), print
-        )
+        run(make_options(tmp_path / "c", resume=True, operations="jnp.sin"), print)
 
 
 def test_an_unknown_operation_is_one_clear_error(tmp_path: Path) -> None:
     """It names the pattern."""
     with pytest.raises(UsageError, match=r"--ops jnp.unknown: matches none of \d+ operations"):
-        run_campaign(load_context(), make_options(tmp_path, operations="jnp.unknown"), print)
+        run(make_options(tmp_path, operations="jnp.unknown"), print)
+
+
+def test_a_campaign_is_named_by_its_releases_and_its_seed(tmp_path: Path) -> None:
+    """A resumed one has the cells, the operations and the seed of its log."""
+    context = load_context()
+    options = FuzzOptions(older="0.12.0", newer="0.12.0.1", minutes=1, jobs=2)
+    plan = plan_campaign(context, options)
+    assert plan.folder == context.campaigns / "0.12.0-0.12.0.1-0"
+    stored = CampaignSettings(
+        seed=7, cells=("jax0.6.0-py311-cpu8", "jax0.6.1-py311-cpu8"), operations=("jnp.sin",),
+        hypothesis="6",
+    )  # fmt: skip
+    CampaignLog.create(tmp_path / "c", stored)
+    resumed = plan_campaign(
+        context, FuzzOptions(minutes=1, jobs=2, folder=tmp_path / "c", resume=True)
+    )
+    assert tuple(cell.id for cell in resumed.cells) == stored.cells
+    assert (resumed.seed, resumed.operations) == (7, ("jnp.sin",))
+
+
+def test_the_seed_of_a_nightly_is_its_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each night tries other programs."""
+    cells = [
+        Cell(release=f"0.13.0.dev202611{day}", python="3.12", platform="cpu", devices=8)
+        for day in (25, 26)
+    ]
+    monkeypatch.setattr(ProjectContext, "select_cells", lambda *_: (cells, ()))
+    options = FuzzOptions(cells=("nightly-1", "nightly"), minutes=1, jobs=2)
+    plan = plan_campaign(load_context(), options)
+    assert plan.seed == 20261126
+    assert plan.folder.name == "0.13.0.dev20261125-0.13.0.dev20261126-20261126"
