@@ -445,3 +445,23 @@ def one_of_two_solutions(env):
         return x[0]
 
     return Observed(jax.jit(jax.grad(fn))(b), np.linalg.inv(a.astype(np.float64))[0])
+
+
+NO_RULE_FOR_NEXTAFTER = deviation(
+    "jax<0.12",
+    error="NotImplementedError",
+    match="Differentiation rule for 'nextafter' not implemented",
+    reason="nextafter had no derivative",
+    issue="jax-ml/jax#38679",
+)
+
+
+@probe(source="jax-ml/jax#38679", deviations=[NO_RULE_FOR_NEXTAFTER])
+def next_number(env):
+    """`nextafter(x, y)` has the derivatives 1 and 0; before 0.12.0 it had none."""
+    points = (-3.0, 0.75, 5.0)
+    results = {
+        "from": slopes(lambda x: jnp.nextafter(x, 9.0), *points),
+        "towards": slopes(lambda y: jnp.nextafter(9.0, y), *points),
+    }
+    return Observed(results, {"from": np.ones(3), "towards": np.zeros(3)})
