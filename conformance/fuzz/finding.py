@@ -136,20 +136,28 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 def has_same_root(a: Finding, b: Finding) -> bool:
     """Return whether two findings most likely have one cause, whatever their operations.
 
-    Shardings of results are decided by the transforms with a mesh: operations are only what is
-    sharded. An error is known by its message, a changed message by most of its words.
+    A program that is not shrunk to the end has operations that do not matter. Shardings of results
+    are decided by the transforms with a mesh: operations are only what is sharded. An error is known by its message, a changed message by most of its words.
 
     Args:
         a: A dated finding.
-        b: Another one.
+        b: A later one.
     """
     if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
         return False
+    if a.detail == b.detail and _is_within(a, b):
+        return True
     if a.kind == Kind.SHARDING:
         return {*a.transforms} & WITH_MESH == {*b.transforms} & WITH_MESH
     if a.kind == Kind.ERROR:
         return is_similar(a.detail, b.detail)
     return a.kind == Kind.OUTCOME and a.detail == b.detail
+
+
+def _is_within(a: Finding, b: Finding) -> bool:
+    """Return whether a program has the operations and the transforms of another one, and more."""
+    pairs = ((a.operations, b.operations), (a.transforms, b.transforms))
+    return all({*one} <= {*other} for one, other in pairs)
 
 
 def is_similar(a: str, b: str) -> bool:

@@ -133,12 +133,14 @@ ERROR = {"kind": "error", "detail": "TypeError: a became TypeError: b"}
         (LONG_ERROR, {"detail": LONG_ERROR["detail"].replace("pad", "slice")}, True),
         (LONG_ERROR, {"detail": LONG_ERROR["detail"].replace("3", "70")}, True),
         ({}, {"operations": ("jnp.sin",)}, False),
+        ({}, {"operations": ("jnp.cumsum", "jnp.sin"), "transforms": ("vmap", "jit")}, True),
+        ({}, {"operations": ("jnp.cumsum", "jnp.sin"), "transforms": ()}, False),
     ],
 )
 def test_shardings_and_errors_that_change_together_are_one_finding(
     first: dict[str, str], change: dict[str, object], same: bool
 ) -> None:
-    """Shardings under the same transforms, errors with the same messages."""
+    """Shardings under the same transforms, errors with the same messages, larger programs."""
     one = msgspec.structs.replace(FINDING, **first)
     assert has_same_root(one, msgspec.structs.replace(one, **change)) is same
 
