@@ -137,7 +137,8 @@ def has_same_root(a: Finding, b: Finding) -> bool:
     """Return whether two findings most likely have one cause, whatever their operations.
 
     A program that is not shrunk to the end has operations that do not matter. Shardings of results
-    are decided by the transforms with a mesh: operations are only what is sharded. An error is known by its message, a changed message by most of its words.
+    are decided by the transforms with a mesh: operations are only what is sharded. An error is
+    known by its message, a changed message by most of its words.
 
     Args:
         a: A dated finding.
