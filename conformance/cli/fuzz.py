@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     help="Number of parallel batches.  [default: one per core]",
 )  # fmt: skip
 @click.option(
-    "--run", "folder", type=click.Path(path_type=Path, file_okay=False), default=None,
+    "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), default=None,
     metavar="DIR", help="Folder of the campaign.  [default: reports/campaigns/FROM-TO-SEED]",
 )  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the campaign of the folder.")
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     help="Folder that gets the cases of new findings, for conformance run --also.",
 )  # fmt: skip
 @json_option("the campaign and its findings")
-def command(*, jobs: int | None, output: Output, **options: Any) -> int:
+def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options: Any) -> int:
     """Search for unreported behaviour changes with generated programs.
 
     Each program runs on both ends of a range of releases, in several modes on the newer one, and in
@@ -71,7 +71,7 @@ def command(*, jobs: int | None, output: Output, **options: Any) -> int:
     Exit status: 0 no new finding, 1 new findings, 2 usage, 4 infrastructure, 70 internal error,
     130 interrupted.
     """
-    chosen = FuzzOptions(jobs=jobs or count_usable_cores(), **options)
+    chosen = FuzzOptions(folder=run_dir, jobs=jobs or count_usable_cores(), **options)
     if not chosen.minutes:
         output.print("no campaign: --minutes 0")
         return ExitCode.OK
