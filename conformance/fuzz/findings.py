@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.fuzz.program import FuzzProgram
     from conformance.fuzz.strategies import ProgramSpace
 
-SHRINKING: Final = 60.0
+SHRINKING: Final = 120.0
 """Seconds to shrink one program."""
 
 
