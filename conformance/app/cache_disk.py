@@ -28,6 +28,7 @@ from conformance.cells.matrix import list_matrices, load_matrix
 from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
 from conformance.cells.stored_environments import StoredEnvironment, list_environments
 from conformance.engine.verdict_cache import FOLDER as SETTLED
+from conformance.laws.launch import CONVERSATIONS
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import list_checkouts
 from conformance.suites.catalogue.definition import find_suites, load_suite
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 ADDITIONAL: Final = (OVERLAYS, LOCKS, WHEELS)
 """Folders of the cache with packages in addition to those of cells."""
-RESULTS: Final = ("results", SETTLED, "blobs")
-"""Folders of the cache that hold observations of earlier runs."""
+RESULTS: Final = ("results", SETTLED, "blobs", CONVERSATIONS)
+"""Folders of the cache that hold observations of earlier runs, and the examples of laws."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from conformance.kit.tolerances import DEFAULTS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Limits = tuple[float, float]
-
 _EXACT = ("float64", "complex128", "int64")
 """Dtypes in which NumPy computes, and which may differ from the dtype of a result."""
 
@@ -204,7 +202,7 @@ def _resolve_limits(
     rtol: float | None,
     atol: float | None,
     magnitude: float | None,
-) -> Limits:
+) -> tuple[float, float]:
     dtype = expected.dtype
     name = f"float{4 * dtype.itemsize}" if dtype.kind == "c" else dtype.name
     if name in DEFAULTS:

@@ -8,12 +8,15 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.cache_folder import cache_location
 from conformance.corpus.project import PACKAGE, hash_code
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.model.case import Case
 
+CONVERSATIONS: Final = "conversations"
+"""Folder of the cache with conversations of jobs and example servers."""
 _SCRIPT: Final = (
     "import sys; sys.path[0] = sys.argv[1]; "
     "from conformance.laws.example_server import main; main()"
@@ -67,15 +70,16 @@ def _hash_server() -> str:
 
 
 def add_server(request: dict[str, Any]) -> dict[str, Any]:
-    """Add the command of the example server to the request of a job that has a law.
+    """Add the command of the example server, and the folder of conversations with it, to a request.
 
-    It is added when the request is sent, and is no part of the cache key: it names folders of the
-    host. The server runs in the environment of the harness.
+    They are added to the request of a job with a law when it is sent, and are no part of the cache
+    key: they name folders of the host. The server runs in the environment of the harness.
 
     Args:
         request: The request, which is changed.
     """
     if "law" in request:
         command = [sys.executable, "-s", "-c", _SCRIPT, str(PACKAGE.parent)]
-        request["law"]["command"] = command
+        folder = cache_location() / CONVERSATIONS
+        request["law"] |= {"command": command, "conversations": str(folder)}
     return request

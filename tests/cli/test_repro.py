@@ -32,6 +32,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from conformance.kit import Observed, Program, budget, deviation, probe, program, raises
+from conformance.kit import strategies as st
+from conformance.kit.laws import check_same
 from flax import nnx
 
 from ._helpers import P, loud
@@ -76,6 +78,17 @@ def refused(env):
 @program()
 def accepted(env):
     return Program(lambda x: x + 1, (np.ones(3),), reference=raises("TypeError"))
+
+
+@probe(given={"x": st.arrays("float32", 12), "n": st.integers(0, 9)})
+def law(env, x, n):
+    """A long example."""
+    check_same(jnp.float32(n > 3) + x[0] * 0, np.float64(0))
+
+
+@program(given={"x": st.arrays("float32", 2)}, same_as=("eager", "jit"))
+def program_law(env, x):
+    return Program(lambda x: x if isinstance(x, jax.core.Tracer) else abs(x), (x,))
 
 
 @probe()
@@ -182,6 +195,8 @@ def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
         ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
         ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
         ("hung", 1, "Timeout (0:00:02)!"),
+        ("law", 1, "LawError: out differs, first: 1.0 against 0.0"),
+        ("program_law", 1, "\neager: [1. 1.]\n"),
         ("off", 1, "AssertionError: out['one'] is 3 ulp off, expected at most 1"),
         ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
         ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.cache_folder import VARIABLE
 from conformance.judge.conformance import describe_outcome, judge_conformance
+from conformance.laws import launch
+from conformance.laws.launch import CONVERSATIONS
 from conformance.model.outcome import Conformance, Outcome, Stage
 from tests.bench import HEAD, NEWEST, Bench, planned_cell
 
@@ -26,15 +29,22 @@ X = st.arrays("float32", (2,))
 """
 
 
+@pytest.fixture(autouse=True)
+def conversations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The empty folder in which conversations with example servers are stored."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache" / CONVERSATIONS
+
+
 @pytest.fixture
 def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
     """The kept worker, with a folder of case files of this test's own."""
     return bench_of_each_age.at(tmp_path)
 
 
-def run(bench: Bench, source: str) -> FinishedJob:
+def run(bench: Bench, source: str, topic: str = "topic") -> FinishedJob:
     """Run the only case of a source."""
-    (job,) = bench.jobs(HEAD + TOP + source)
+    (job,) = bench.jobs(HEAD + TOP + source, topic)
     return bench.worker.run(job)
 
 
@@ -172,6 +182,28 @@ def plain(env):
 """
     jobs = bench.jobs(HEAD + TOP + source)
     assert [bench.worker.run(job).outcome for job in (*jobs, *jobs)] == [Outcome.OK] * 4
+
+
+def test_a_later_job_takes_the_examples_of_an_earlier_one(
+    bench: Bench, conversations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a server, which takes half a second to start."""
+    source = "@probe(given={'x': X})\ndef case(env, x):\n    assert x.max() < 3\n"
+    first = message_of(run(bench, source))
+    (file,) = conversations.iterdir()
+    monkeypatch.setattr(launch, "_SCRIPT", "raise SystemExit")
+    assert message_of(run(bench, source)) == first
+    file.write_text("[")
+    assert "the example server ended with no output" in message_of(run(bench, source))
+
+
+def test_a_job_with_other_replies_goes_on_with_a_server(bench: Bench) -> None:
+    """After the examples for which the replies are the same."""
+    source = "@probe(given={'x': X})\ndef case(env, x):\n    assert x.max() < LIMIT\n"
+    assert run(bench, source.replace("LIMIT", "100")).error is None
+    # The worker imports a file once.
+    message = message_of(run(bench, source.replace("LIMIT", "3"), "another"))
+    assert message == '\nfalsifying example: x = np.array([3.0, 3.0], "float32")'
 
 
 @pytest.mark.cell("3.10", "3.13")

@@ -24,6 +24,7 @@ from conformance.triage.repro.embedded_modules import IMPORTS, EmbeddedModules, 
 from conformance.triage.repro.embedded_modules import NAMES as EMBEDDING_NAMES
 from conformance.triage.repro.header import Header, JudgedObservation, is_checkable, list_unchecked
 from conformance.triage.repro.layout import (
+    WIDTH,
     format_literal,
     join_blocks,
     render_assertion,
@@ -213,7 +214,7 @@ class _Writer:
                 *map(self._rename_clashes, checks),
                 # The call is filled in last: it contains names of the case, which must not be
                 # renamed.
-                self._rename_clashes(main).replace(CALL, self._render_call()),
+                self._fill_in_call(self._rename_clashes(main)),
                 'if __name__ == "__main__":\n    main()',
             ]
         )
@@ -239,6 +240,11 @@ class _Writer:
             # Not behind a quote: names in strings, e.g. of facts, are not variables.
             text = re.sub(rf'(?<!")\b{name}\b', f"{name}_", text)
         return text
+
+    def _fill_in_call(self, text: str) -> str:
+        """Return code with the call of the case, which may be long: examples have arrays."""
+        lines = (line.replace(CALL, self._render_call()) for line in text.split("\n"))
+        return "\n".join(line + "  # fmt: skip" * (len(line) > WIDTH) for line in lines)
 
     def _render_setup(self, imports: set[str]) -> Iterator[str]:
         """Yield environment variables, above the import of jax, which reads them; then options."""
@@ -291,8 +297,9 @@ class _Writer:
         case = self.job.case
         arguments = ["env" if self.has_env else "None"]
         arguments += [f"{name}={format_literal(value)}" for name, value in case.params.items()]
-        for node in ast.parse(self.seen.example).body:
-            arguments.append(ast.unparse(node).replace(" = ", "=", 1))
+        for assigned in ast.parse(self.seen.example).body:
+            text = ast.get_source_segment(self.seen.example, assigned) or ""
+            arguments.append(text.replace(" = ", "=", 1))
         return f"{case.name}({', '.join(arguments)})"
 
     def _render_main(self) -> str:
