@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit import strategies as st
+from conformance.kit.laws import check_same
 
 from ._helpers import describe_error, floats
 
@@ -199,47 +201,57 @@ def refusals(env):
     return Observed(errors, expected)
 
 
-@probe(source="jax-ml/jax#500")
-def second_derivatives(env):
+@probe(source="jax-ml/jax#500", given={"x": st.arrays("float32", 3)})
+def second_derivatives(env, x):
     """The Hessian of a function, computed in four ways, equals its closed form.
 
     So does its gradient, computed in two ways with aux.
     """
+    a, b, c = np.float64(x)
+    hessians, aux = differentiate_twice(x)
+    gradient = np.array([2 * a * b + np.sin(c), a**2, a * np.cos(c)])
+    hessian = np.array([[2 * b, 2 * a, np.cos(c)], [2 * a, 0, 0], [np.cos(c), 0, -a * np.sin(c)]])
+    check_same((hessians, aux), ([hessian] * 4, [(gradient, a), (gradient, a)]), atol=1e-5)
+
+
+@jax.jit
+def differentiate_twice(x):
+    """Return the Hessians and the gradients with aux of a function."""
 
     def fn(x):
         return x[0] ** 2 * x[1] + jnp.sin(x[2]) * x[0]
 
-    x = floats(2, 3, 0.5)
-    a, b, c = np.float64(x)
     modes = (jax.jacfwd, jax.jacrev)
-    hessians, aux = jax.jit(
-        lambda x: (
-            [outer(inner(fn))(x) for outer in modes for inner in modes],
-            [mode(lambda x: (fn(x), x[0]), has_aux=True)(x) for mode in modes],
-        )
-    )(x)
-    gradient = np.array([2 * a * b + np.sin(c), a**2, a * np.cos(c)])
-    hessian = np.array([[2 * b, 2 * a, np.cos(c)], [2 * a, 0, 0], [np.cos(c), 0, -a * np.sin(c)]])
-    return Observed((hessians, aux), ([hessian] * 4, [(gradient, a), (gradient, a)]))
+    hessians = [outer(inner(fn))(x) for outer in modes for inner in modes]
+    return hessians, [mode(lambda x: (fn(x), x[0]), has_aux=True)(x) for mode in modes]
 
 
-@probe(source="jax-ml/jax#500")
-def complex_derivatives(env):
+@probe(
+    source="jax-ml/jax#500",
+    given={"z": st.arrays("complex64", ()), "tangent": st.arrays("complex64", ())},
+)
+def complex_derivatives(env, z, tangent):
     """The gradient of a real function of a complex number is conjugated.
 
     The derivative of a holomorphic function is not.
     """
-    z = np.complex64(1 + 2j)
-    derivatives = jax.jit(
-        lambda z: [
-            jax.grad(lambda z: z**3, holomorphic=True)(z),
-            jax.grad(lambda z: (z * jnp.conj(z)).real)(z),
-            jax.jvp(jnp.exp, (z,), (1j * z,))[1],
-            jax.vjp(jnp.exp, z)[1](z)[0],
-        ]
-    )(z)
-    z = np.complex128(z)
-    return Observed(derivatives, [3 * z**2, 2 * z.conj(), np.exp(z) * 1j * z, np.exp(z) * z])
+    derivatives = differentiate_complex(z, tangent)
+    z, tangent = np.complex128(z), np.complex128(tangent)
+    exact = [3 * z**2, 2 * z.conj(), np.exp(z) * tangent, np.exp(z) * tangent]
+    # The parts of a product of complex numbers have the error of its magnitude.
+    for derivative, number in zip(derivatives, exact, strict=True):
+        check_same(derivative, number, rtol=2e-5, atol=2e-5 * abs(number))
+
+
+@jax.jit
+def differentiate_complex(z, tangent):
+    """Return derivatives of functions of a complex number."""
+    return [
+        jax.grad(lambda z: z**3, holomorphic=True)(z),
+        jax.grad(lambda z: (z * jnp.conj(z)).real)(z),
+        jax.jvp(jnp.exp, (z,), (tangent,))[1],
+        jax.vjp(jnp.exp, z)[1](tangent)[0],
+    ]
 
 
 @probe(source="jax-ml/jax@d0f17c0c04be")

@@ -15,13 +15,19 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit import strategies as st
 from conformance.kit.equations import first, types
 
 from ._helpers import floats
 
 
-@program(source="jax-ml/jax#485", same_as=("jit", "aot"))
-def mapped_bounds(env):
+@program(
+    source="jax-ml/jax#485",
+    given={"n": st.arrays("int32", 6, elements=st.integers(-1, 6))},
+    examples=5,
+    same_as=("jit", "aot"),
+)
+def mapped_bounds(env, n):
     """With a mapped bound, each lane of a `fori_loop` makes its own number of steps."""
 
     def to(low, high):
@@ -39,7 +45,7 @@ def mapped_bounds(env):
 
     return Program(
         jax.vmap(lambda n: (to(0, n), to(n, 4))),
-        args=(np.arange(6, dtype=np.int32),),
+        args=(n,),
         reference=python,
     )
 

@@ -13,6 +13,8 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, Program, defaults, deviation, probe, program
+from conformance.kit import strategies as st
+from conformance.kit.laws import check_same
 
 from ._helpers import f32, replace_nan
 
@@ -105,52 +107,41 @@ def division_by_an_argument(env):
     return Observed(result, reference=x / np.float32(255))
 
 
-@probe(source="jax-ml/jax@2acdb120a098")
-def products_of_small_integers(env):
+@probe(
+    source="jax-ml/jax@2acdb120a098",
+    given={"row": st.arrays("int8", (1, 2)), "column": st.arrays("int8", (2, 1))},
+)
+def products_of_small_integers(env, row, column):
     """A matmul of int8 overflows in int8, unless another result type is requested."""
-
-    @jax.jit
-    def products(row, column):
-        wide = {"preferred_element_type": jnp.int32}
-        return {
-            "as they are": jnp.matmul(row, column),
-            "in int32": jnp.matmul(row, column, **wide),
-            "einsum": jnp.einsum("ij,jk->ik", row, column, **wide),
-            "sum": jnp.sum(row),
-            "cumsum": jnp.cumsum(row),
-        }
-
-    expected = {
-        "as they are": np.array([[32]], np.int8),
-        "in int32": np.array([[20000]], np.int32),
-        "einsum": np.array([[20000]], np.int32),
-        "sum": np.int32(200),
-        "cumsum": np.array([100, -56], np.int8),
-    }
-    result = products(np.full((1, 2), 100, np.int8), np.full((2, 1), 100, np.int8))
-    return Observed(result, reference=expected)
+    wide = {"preferred_element_type": jnp.int32}
+    exact = np.int64(row) @ np.int64(column)
+    check_same(jnp.matmul(row, column), exact.astype(np.int8))
+    check_same(jnp.matmul(row, column, **wide), exact.astype(np.int32))
+    check_same(jnp.einsum("ij,jk->ik", row, column, **wide), exact.astype(np.int32))
+    check_same(jnp.sum(row), np.sum(row, dtype=np.int32))
+    check_same(jnp.cumsum(row), np.cumsum(row, dtype=np.int8))
 
 
 ADDED_AS_NUMBERS = deviation(
     "jax<0.10.2",
-    outcome="ok",
+    error="LawError",
     reason="numbers were added as numbers, and then converted to booleans",
     issue="jax-ml/jax@9d7ed1b0aa24",
 )
 
 
-@probe(source="jax-ml/jax@9d7ed1b0aa24", deviations=[ADDED_AS_NUMBERS])
-def running_truth(env):
+@probe(
+    source="jax-ml/jax@9d7ed1b0aa24",
+    given={
+        "numbers": st.arrays("int32", 4, elements=st.integers(-2, 2)),
+        "floats": st.arrays("float32", 3),
+    },
+    deviations=[ADDED_AS_NUMBERS],
+)
+def running_truth(env, numbers, floats):
     """`cumsum(dtype=bool)` is a running or: right from 0.10.2 on, also where numbers cancel."""
-
-    @jax.jit
-    def added(numbers, halves):
-        sums = jnp.cumsum(numbers, dtype=bool), jnp.cumsum(halves, dtype=bool)
-        return dict(zip(("numbers", "halves"), sums, strict=True))
-
-    result = added(np.int32([0, 2, 0, -2, 0]), f32(0, 0.5, 0))
-    expected = {"numbers": [False, True, True, True, True], "halves": [False, True, True]}
-    return Observed(result, reference={name: np.array(value) for name, value in expected.items()})
+    for x in (numbers, floats):
+        check_same(jnp.cumsum(x, dtype=bool), np.logical_or.accumulate(x != 0))
 
 
 @probe(source="jax-ml/jax#25214")
@@ -227,24 +218,18 @@ def reductions_with_nan(env):
     return Observed(replace_nan(reduced(x)), reference=replace_nan(expected))
 
 
-@probe(source="jax-ml/jax#21088", rtol=1e-6)
-def variances(env):
+@probe(
+    source="jax-ml/jax#21088",
+    given={"x": st.arrays("float32", 4), "ddof": st.integers(0, 2), "last": st.booleans()},
+)
+def variances(env, x, ddof, last):
     """`var` and `std` divide by the number of elements that count, less `ddof`."""
-    x, counts = f32(1, 2, 4, 9), np.array([True, True, True, False])
-
-    @jax.jit
-    def made(x):
-        masked = jnp.var(x, ddof=1, where=counts)
-        return {
-            "all": jnp.var(x),
-            "sample": (jnp.var(x, ddof=1), jnp.std(x, ddof=2)),
-            "masked": masked,
-        }
-
-    y = np.float64(x)
-    sample = (np.var(y, ddof=1), np.std(y, ddof=2))
-    expected = {"all": np.var(y), "sample": sample, "masked": np.var(y[:3], ddof=1)}
-    return Observed(made(x), reference=expected)
+    counts, y = np.array([True, True, True, last]), np.float64(x)
+    close = {"rtol": 1e-5, "atol": 1e-5}
+    check_same(jnp.var(x, ddof=ddof), np.var(y, ddof=ddof), **close)
+    check_same(jnp.var(x, ddof=ddof, where=counts), np.var(y[counts], ddof=ddof), **close)
+    # Squared, because the root of a variance near 0 loses half of the digits.
+    check_same(jnp.std(x, ddof=ddof) ** 2, np.var(y, ddof=ddof), **close)
 
 
 SIX_AXES_ASSUMED = deviation(

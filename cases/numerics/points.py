@@ -13,6 +13,8 @@ import scipy.special
 from jax.scipy import special
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit import strategies as st
+from conformance.kit.laws import check_same
 
 from ._helpers import f32, inf, nan, replace_nan
 
@@ -74,17 +76,23 @@ def logarithm_of_gamma_near_its_roots(env):
 
 NAN_TREATED_AS_ZERO = deviation(
     "jax<0.10.2",
-    outcome="ok",
+    error="LawError",
     reason="NaN was treated as zero",
     issue="jax-ml/jax@88b3d133903d",
 )
 
 
-@probe(source="jax-ml/jax@88b3d133903d", deviations=[NAN_TREATED_AS_ZERO])
-def heaviside_of_nan(env):
+@probe(
+    source="jax-ml/jax@88b3d133903d",
+    given={
+        "x": st.arrays("float32", 3, elements=st.just(nan) | st.integers(-2, 2)),
+        "at_zero": st.arrays("float32", ()),
+    },
+    deviations=[NAN_TREATED_AS_ZERO],
+)
+def heaviside_of_nan(env, x, at_zero):
     """`heaviside` of NaN is NaN from 0.10.2 on; before, it was the value at zero."""
-    result = jax.jit(jnp.heaviside)(f32(nan, 0, -1, 2), np.float32(0.5))
-    return Observed(replace_nan(result), reference=replace_nan(f32(nan, 0.5, 0, 1)))
+    check_same(jnp.heaviside(x, at_zero), np.heaviside(x, at_zero), rtol=0)
 
 
 ZERO_TIMES_ANYTHING_WAS_ZERO = deviation(
@@ -139,30 +147,24 @@ def floor_of_a_division_by_zero(env):
     return Observed(replace_nan(result), reference=replace_nan(expected))
 
 
-@probe(source="jax-ml/jax@e575f73fb673")
-def integer_division(env):
+@probe(
+    source="jax-ml/jax@e575f73fb673",
+    given={
+        "a": st.arrays("int32", 3),
+        "b": st.arrays("int32", 3, elements=st.integers(-9, -2) | st.integers(0, 9)),
+    },
+)
+def integer_division(env, a, b):
     """Floors and remainders of integers are as in Python, and a division by zero gives -1."""
-
-    @jax.jit
-    def divided(a, b, c, d):
-        return {
-            "floor": jnp.floor_divide(a, b),
-            "mod": jnp.mod(a, b),
-            "fmod": jnp.fmod(a, b),
-            "towards zero": jax.lax.div(a, b),
-            "at the edge": jax.lax.div(c, d),
-        }
-
-    expected = {
-        "floor": [3, -4, -4, 3],
-        "mod": [1, 1, -1, -1],
-        "fmod": [1, -1, 1, -1],
-        "towards zero": [3, -3, -3, 3],
-        "at the edge": [-1, -1, -(2**31)],
-    }
-    signs = np.int32([7, -7, 7, -7]), np.int32([2, 2, -2, -2])
-    result = divided(*signs, np.int32([5, -5, -(2**31)]), np.int32([0, 0, -1]))
-    return Observed(result, reference={name: np.int32(value) for name, value in expected.items()})
+    divisor = np.where(b == 0, 1, b)
+    floor, mod = np.divmod(np.int64(a), divisor)
+    rest = np.fmod(np.int64(a), divisor)
+    check_same(
+        (jnp.floor_divide(a, divisor), jnp.mod(a, divisor), jnp.fmod(a, divisor)),
+        (floor, mod, rest),
+    )
+    towards_zero = (np.int64(a) - rest) // divisor
+    check_same(jax.lax.div(a, b), np.where(b == 0, -1, towards_zero))
 
 
 NAN_AT_THE_BOUNDARY = deviation(
@@ -436,19 +438,23 @@ def beyond_the_cut_of_arcsin(env):
     return Observed(result, reference={n: getattr(np, n)(np.complex128(ON_CUTS)) for n in names})
 
 
-@probe(source="jax-ml/jax#18183", rtol=1e-6)
-def logsumexp_far_out(env):
+@probe(
+    source="jax-ml/jax#18183",
+    given={"x": st.arrays("float32", (2, 3), elements=st.floats(-1000, 1000, width=16))},
+)
+def logsumexp_far_out(env, x):
     """`logsumexp` works where exponentials overflow or vanish: it takes the largest out."""
-    x = f32(1000, 1000, -1000, -1000).reshape(2, 2)
-    result = jax.jit(lambda x: special.logsumexp(x, axis=1))(x)
-    return Observed(result, reference=np.array([1000 + np.log(2), -1000 + np.log(2)]))
+    exact = scipy.special.logsumexp(np.float64(x), axis=1)
+    check_same(special.logsumexp(x, axis=1), exact, rtol=1e-6, atol=1e-6)
 
 
-@probe(source="jax-ml/jax@c22bba2f9c23")
-def clipped_to_less_than_nothing(env):
+@probe(
+    source="jax-ml/jax@c22bba2f9c23",
+    given={"x": st.arrays("float32", 3), "low": st.integers(-9, 9), "high": st.integers(-9, 9)},
+)
+def clipped_to_less_than_nothing(env, x, low, high):
     """`clip` with a minimum above its maximum returns the maximum, as in NumPy."""
-    result = jax.jit(lambda x: jnp.clip(x, 4, 2))(f32(1, 3, 5))
-    return Observed(result, reference=np.full(3, 2.0))
+    check_same(jnp.clip(x, low, high), np.clip(x, low, high).astype(np.float32), rtol=0)
 
 
 PRODUCT_WITH_NAN_NOT_WRITTEN = deviation(
@@ -534,21 +540,28 @@ def density_beside_its_support(env):
 
 PROBABILITY_DIVIDED_BY_SCALE = deviation(
     "jax<0.10.1",
-    outcome="ok",
+    error="LawError",
     reason="ppf divided the probability by the scale instead of multiplying the result",
     issue="jax-ml/jax#36757",
 )
 
 
-@probe(source="jax-ml/jax#36757", releases="jax>=0.5.1", deviations=[PROBABILITY_DIVIDED_BY_SCALE])
-def median_of_an_exponential(env):
-    """`stats.expon.ppf(0.5, scale=s)` is s log 2 from 0.10.1 on.
+@probe(
+    source="jax-ml/jax#36757",
+    releases="jax>=0.5.1",
+    given={
+        "q": st.arrays("float32", 2, elements=st.floats(0.125, 0.875, width=32)),
+        "scale": st.arrays("float32", 2, elements=st.floats(0.5, 8, width=32)),
+    },
+    deviations=[PROBABILITY_DIVIDED_BY_SCALE],
+)
+def median_of_an_exponential(env, q, scale):
+    """`stats.expon.ppf(q, scale=s)` is -s log(1 - q) from 0.10.1 on.
 
     Before, it was wrong for all scales but 1.
     """
-    scales = f32(0.5, 1, 2)
-    medians = jax.jit(lambda s: jax.scipy.stats.expon.ppf(0.5, scale=s))(scales)
-    return Observed(medians, reference=np.float64(scales) * np.log(2))
+    result = jax.scipy.stats.expon.ppf(q, scale=scale)
+    check_same(result, -np.float64(scale) * np.log1p(-np.float64(q)))
 
 
 DERIVATIVE_MASKED = deviation(

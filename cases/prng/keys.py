@@ -13,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit import strategies as st
 from conformance.kit.endings import refusal
+from conformance.kit.laws import check_same
 
 from ._helpers import SEED, fold_in, key_words, run_draw, split
 
@@ -255,16 +257,19 @@ def reuse(env):
     return Observed(observed, reference=expected)
 
 
-@probe(source="jax-ml/jax#9263")
-def folded_in_a_loop(env):
+@probe(source="jax-ml/jax#9263", given={"seed": st.integers(0, 2**32 - 1)})
+def folded_in_a_loop(env, seed):
     """`fold_in` of the step under scan gives a key for each step, the same as outside."""
-
-    def folded(key):
-        return jax.lax.scan(lambda c, i: (c, data(jax.random.fold_in(key, i))), 0, np.arange(4))[1]
-
-    return Observed(
-        run_draw(folded), reference=np.stack([fold_in(key_words(), i) for i in range(4)])
+    check_same(
+        fold_steps(key_words(seed)), np.stack([fold_in(key_words(seed), i) for i in range(4)])
     )
+
+
+@jax.jit
+def fold_steps(words):
+    """Return the words of the keys of four steps."""
+    key = jax.random.wrap_key_data(words)
+    return jax.lax.scan(lambda c, i: (c, data(jax.random.fold_in(key, i))), 0, np.arange(4))[1]
 
 
 WORDS_STAYED_NUMPY = deviation(
