@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import collect_trace_counts, count_traces
+from ._helpers import classify_outcome, collect_trace_counts, count_traces
 
 SHARDING_NOT_IN_TYPES = deviation(
     "jax<0.5.1",
@@ -292,3 +292,40 @@ def returned_twice_and_inlined(env):
 
     shapes = jax.eval_shape(jax.jit(twice, inline=True), np.float32(0))
     return Observed([str(s.dtype) for s in shapes], ["float32", "float32"])
+
+
+class Slotted:
+    """A callable object that cannot be weakly referenced, because of its slots."""
+
+    __slots__ = ("factor",)
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        """Return the product of x and the factor."""
+        return self.factor * x
+
+
+WEAK_REFERENCE_NOT_CHECKED = deviation(
+    "jax>=0.10.2",
+    outcome="crashed",
+    reason="the second jit of such an object is a segmentation fault",
+)
+CALLABLES = {"slots": {"make": "slots"}, "numpy": {"make": "numpy"}}
+
+
+@probe(
+    source="jax-ml/jax#9541",
+    params=CALLABLES,
+    platforms=("cpu",),
+    deviations=[WEAK_REFERENCE_NOT_CHECKED],
+)
+def jitted_without_weak_references(env, make):
+    """`jit` of a callable that has no weak references, such as `np.sum`, is a TypeError if called.
+
+    From 0.10.2 on, a second `jit` of the same callable ends the process.
+    """
+    fn = {"slots": Slotted(2), "numpy": np.sum}[make]
+    x = np.ones(3, np.float32)
+    return Observed([classify_outcome(lambda: jax.jit(fn)(x)) for _ in range(2)], ["TypeError"] * 2)

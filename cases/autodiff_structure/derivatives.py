@@ -106,6 +106,70 @@ def slope_far_out(env, name):
     return Observed(slopes(fn, x), exact(np.array([x], np.float64)))
 
 
+CANCELLATION_NEAR_ZERO = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="the derivative was a difference of rounded numbers, divided by x",
+    issue="jax-ml/jax#34139",
+)
+
+
+@probe(
+    source="jax-ml/jax#34139", platforms=("cpu",), rtol=1e-5, deviations=[CANCELLATION_NEAR_ZERO]
+)
+def slope_of_sinc_near_zero(env):
+    """The derivatives of `sinc` near 0 are right from 0.11.2 on.
+
+    At 1e-4, in float32, the first was four times too large, and the second had the wrong sign.
+    """
+    x = floats(1e-4, 1e-3)
+    first = jax.grad(jnp.sinc)
+    fn = jax.jit(lambda x: [jax.vmap(first)(x), jax.vmap(jax.grad(first))(x)])
+    # sinc is 1 - (pi x)**2 / 6 + (pi x)**4 / 120 - ...
+    y = np.pi * x.astype(np.float64)
+    exact = [np.pi * (-y / 3 + y**3 / 30), np.pi**2 * (-1 / 3 + y**2 / 10)]
+    return Observed(fn(x), exact)
+
+
+QUANTILE_MASKED_AT_ITS_ENDS = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the quantile was a constant at 0 and 1, so its derivative was masked there",
+)
+
+
+@probe(
+    source="jax-ml/jax#20430",
+    platforms=("cpu",),
+    rtol=1e-5,
+    deviations=[QUANTILE_MASKED_AT_ITS_ENDS],
+)
+def slope_of_the_normal_quantile(env):
+    """The derivative of `ndtri` at 0 and 1 is infinite from 0.12.0 on; before, it was 0."""
+    exact = np.array([np.inf, np.inf, np.sqrt(2 * np.pi)])
+    return Observed(slopes(jax.scipy.special.ndtri, 0, 1, 0.5), exact)
+
+
+ROOT_OF_A_SQUARE = deviation(
+    "jax>=0.4.31,<0.11.2",
+    outcome="ok",
+    reason="the derivative was 1 / sqrt(z**2 - 1), which has the wrong sign left of the axis",
+    issue="jax-ml/jax#40634",
+)
+
+
+@probe(source="jax-ml/jax#40634", platforms=("cpu",), rtol=1e-5, deviations=[ROOT_OF_A_SQUARE])
+def complex_arccosh(env):
+    """The derivative of `arccosh` has the right sign where the real part is negative.
+
+    From 0.4.31 to 0.11.1 it was the negative of the right one there.
+    """
+    z = np.array([2 + 1j, 2 - 1j, -2 + 1j, -2 - 1j, -0.5 + 3j], np.complex64)
+    result = jax.jit(jax.vmap(jax.grad(jnp.arccosh, holomorphic=True)))(z)
+    exact = z.astype(np.complex128)
+    return Observed(result, 1 / (np.sqrt(exact - 1) * np.sqrt(exact + 1)))
+
+
 @probe(source="jax-ml/jax@893b483e3f13")
 def slope_far_out_accurately(env):
     """With `accuracy=lax.AccuracyMode.HIGHEST`, such derivatives are right from 0.7.2.

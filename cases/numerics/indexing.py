@@ -402,3 +402,92 @@ def corners_of_a_pad(env, x, before, after):
     """
     constants = {"constant_values": (before, after)}
     check_same(jnp.pad(x, 1, **constants), np.pad(x, 1, **constants), rtol=0)
+
+
+LEAST_INTEGER_NEGATED = deviation(
+    "jax<0.12",
+    params=["int32", "int8"],
+    outcome="ok",
+    reason="the order was reversed by negation, and the least integer is its own negative",
+    issue="jax-ml/jax#40338",
+)
+NO_NEGATION_OF_BOOL = deviation(
+    "jax<0.12",
+    params=["bool"],
+    error="TypeError",
+    match="neg does not accept dtype bool",
+    reason="the order was reversed by negation, which bool has not",
+    issue="jax-ml/jax#40338",
+)
+PARTITIONED = {
+    "int32": {"numbers": (3, -2147483648, 1), "dtype": "int32"},
+    "int8": {"numbers": (3, -128, 1), "dtype": "int8"},
+    "bool": {"numbers": (1, 0, 1), "dtype": "bool"},
+}
+
+
+@probe(
+    source="jax-ml/jax#40338",
+    params=PARTITIONED,
+    deviations=[LEAST_INTEGER_NEGATED, NO_NEGATION_OF_BOOL],
+)
+def partitioned_with_the_least_integer(env, numbers, dtype):
+    """`partition` moves the least integer to the front from 0.12.0 on.
+
+    Before, it was lost: [3, -128, 1] became [1, 3, 3]. For bool there was a TypeError.
+    """
+    x = np.array(numbers, dtype)
+    result = jax.jit(lambda x: jnp.partition(x, 0))(x)
+    return Observed(np.sort(result), reference=np.sort(x))
+
+
+INITIAL_NOT_PASSED_ON = deviation(
+    "jax>=0.4.33,<0.12",
+    outcome="ok",
+    match="method",
+    reason="the method did not pass its initial value on",
+)
+
+
+@probe(source="jax-ml/jax#4975", deviations=[INITIAL_NOT_PASSED_ON])
+def sum_with_an_initial_value(env):
+    """`x.sum(initial=10)` adds 10; from 0.4.33 to 0.11.2, the method ignored it silently."""
+    x = jnp.asarray(f32(2, 3))
+    result = {
+        "method": x.sum(initial=10),
+        "function": jnp.sum(x, initial=10),
+        "product": x.prod(initial=10),
+        "maximum": x.max(initial=10),
+    }
+    expected = {"method": 15, "function": 15, "product": 60, "maximum": 10}
+    return Observed(result, reference={name: np.float32(v) for name, v in expected.items()})
+
+
+ELEMENT_OF_AN_EMPTY_ARRAY = deviation(
+    "jax<0.11.2",
+    error="IndexError",
+    reason="the first element of the empty result was read",
+)
+
+
+@probe(source="jax-ml/jax@2185cb1caf0c", deviations=[ELEMENT_OF_AN_EMPTY_ARRAY])
+def sets_of_no_size(env):
+    """`union1d` and `setdiff1d` with `size=0` are empty from 0.11.2 on, an IndexError before."""
+    x, y = f32(1, 2), f32(2)
+    result = [jnp.union1d(x, y, size=0), jnp.setdiff1d(x, y, size=0)]
+    return Observed(result, reference=[f32(), f32()])
+
+
+NO_RANGE_OF_NOTHING = deviation(
+    "jax<0.11.2",
+    error="ValueError",
+    match="zero-size array",
+    reason="the range was the minimum and maximum of no numbers",
+)
+
+
+@probe(source="jax-ml/jax@77af61c3120a", deviations=[NO_RANGE_OF_NOTHING])
+def histogram_of_nothing(env):
+    """`histogram` of an empty array counts zeros on [0, 1] from 0.11.2 on, as in NumPy."""
+    counts, edges = jnp.histogram(f32(), bins=2)
+    return Observed([counts, edges], reference=[f32(0, 0), f32(0, 0.5, 1)])

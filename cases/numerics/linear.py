@@ -490,3 +490,90 @@ OFFSET_HAD_TO_BE_STATIC = deviation(
 def triangle_of_a_traced_offset(env):
     """`jnp.tri(3, k=k)` under jit accepts an argument as the offset from 0.8.1 on."""
     return Observed(jax.jit(lambda k: jnp.tri(3, k=k))(1), np.tri(3, k=1, dtype=np.float32))
+
+
+SIGN_OF_ZERO_IS_ZERO = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the vectors of an eigenvalue of 0 were multiplied by its sign, which is 0",
+    issue="numpy/numpy#31347",
+)
+
+
+@probe(source="numpy/numpy#31347", atol=1e-6, deviations=[SIGN_OF_ZERO_IS_ZERO])
+def svd_of_a_singular_hermitian_matrix(env):
+    """`svd(hermitian=True)` of a singular matrix has orthogonal factors from 0.12.0 on.
+
+    Before, the right vectors of the singular value 0 were zeros.
+    """
+    u, s, vh = jax.jit(lambda a: jnp.linalg.svd(a, hermitian=True))(np.diag(f32(2, 0)))
+    products = {"left": np.asarray(u).T @ u, "right": vh @ np.asarray(vh).T}
+    return Observed(
+        {**products, "values": s}, {"left": np.eye(2), "right": np.eye(2), "values": f32(2, 0)}
+    )
+
+
+ZERO_DIVIDED_BY_ZERO = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="0 was divided by 0",
+)
+
+
+@probe(source="numpy/numpy#8090", deviations=[ZERO_DIVIDED_BY_ZERO])
+def condition_of_zeros(env):
+    """`linalg.cond` of a matrix of zeros is infinite from 0.11.2 on, as in NumPy; NaN before."""
+    matrices = np.stack([np.zeros((2, 2)), np.diag([1, 0]), np.diag([2, 1]), np.full((2, 2), nan)])
+    result = jax.jit(jnp.linalg.cond)(matrices.astype(np.float32))
+    return Observed(replace_nan(result), reference=replace_nan(f32(inf, inf, 2, nan)))
+
+
+FOR_A_SINGLE_MATRIX = deviation(
+    "jax<0.12",
+    error="ValueError",
+    match="unpack|shape|expected",
+    reason="lu was written for a single matrix",
+)
+
+
+@probe(source="jax-ml/jax@dfdc2e380634", atol=1e-6, deviations=[FOR_A_SINGLE_MATRIX])
+def factors_of_several_matrices(env):
+    """`jax.scipy.linalg.lu` factors a batch of matrices from 0.12.0 on; before, a ValueError."""
+    a = np.stack([np.eye(2), [[0, 1], [2, 3]]]).astype(np.float32)
+    p, lower, upper = jax.jit(jax.scipy.linalg.lu)(a)
+    return Observed(np.asarray(p) @ np.asarray(lower) @ np.asarray(upper), reference=a)
+
+
+STANDARD_PROBLEM_ONLY = deviation(
+    "jax<0.12",
+    error="NotImplementedError",
+    match="Only the b=None case",
+    reason="only the standard problem was implemented",
+)
+
+
+@probe(source="jax-ml/jax@1c2cff15d254", rtol=1e-5, deviations=[STANDARD_PROBLEM_ONLY])
+def generalised_eigenvalues(env):
+    """`jax.scipy.linalg.eigh(a, b)` solves A v = w B v from 0.12.0 on."""
+    a, b = np.array([[2, 1], [1, 3]], np.float32), np.diag(f32(1, 2))
+    result = jax.jit(lambda a, b: jax.scipy.linalg.eigh(a, b, eigvals_only=True))(a, b)
+    return Observed(result, reference=np.array([1.0, 2.5]))
+
+
+INTEGERS_WERE_FLOATS = deviation(
+    "jax<0.10.1",
+    outcome="ok",
+    reason="integers became float32",
+    issue="jax-ml/jax@6c690e77a13a",
+)
+
+
+@probe(source="jax-ml/jax@6c690e77a13a", deviations=[INTEGERS_WERE_FLOATS])
+def polynomial_of_integers(env):
+    """`polyval` of integers is an integer from 0.10.1 on, as in NumPy; it may overflow silently.
+
+    In eight bits the polynomial of this case is 211 at 200. Before, it was float32, and 40,403.
+    """
+    p = np.array([1, 2, 3])
+    result = [jnp.polyval(p.astype(t), np.array([200], t)) for t in ("int32", "uint8")]
+    return Observed(result, reference=[np.int32([40403]), np.uint8([211])])

@@ -230,6 +230,22 @@ def gamma_at_its_poles(env):
     return Observed(replace_nan(result), reference=replace_nan(reference))
 
 
+NAN_AT_ZERO = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="the pole at 0 was NaN, like those at negative integers",
+    issue="jax-ml/jax#37763",
+)
+
+
+@probe(source="jax-ml/jax#37763", rtol=2e-6, deviations=[NAN_AT_ZERO])
+def digamma_at_its_poles(env):
+    """`digamma(0)` is -inf from 0.11.2 on, as in SciPy; at negative integers it is NaN."""
+    result = jax.jit(special.digamma)(f32(0, -1, -2, 1))
+    reference = np.float32(scipy.special.digamma([0.0, -1, -2, 1]))
+    return Observed(replace_nan(result), reference=replace_nan(reference))
+
+
 @probe(source="jax-ml/jax#18183", rtol=1e-6)
 def logsumexp_with_infinities(env):
     """`logsumexp` is right for infinities of either sign, NaN, weights and cancelling signs."""
@@ -581,3 +597,46 @@ def gradient_by_a_weight_of_zero(env):
     """
     slopes = jax.jit(jax.grad(lambda b: special.logsumexp(f32(0, 0), b=b)))(f32(1, 0))
     return Observed(slopes, reference=np.ones(2))
+
+
+NO_LIMIT_OF_EXPONENTIAL_INTEGRALS = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="no formula covered infinity, and expn(2, 0) took n - 1 for n",
+    issue="jax-ml/jax#38519",
+)
+
+
+@probe(source="jax-ml/jax#38519", rtol=2e-6, deviations=[NO_LIMIT_OF_EXPONENTIAL_INTEGRALS])
+def exponential_integrals(env):
+    """`expn` and `exp1` are 0 at infinity from 0.12.0 on; before, they were NaN.
+
+    `expi(0)` is -inf, not NaN, and `expn(2, 0)` is 1, not 0.5. `expi(inf)` is NaN on every release.
+    """
+
+    @jax.jit
+    def integrals(n, x, y):
+        return {"expn": special.expn(n, x), "exp1": special.exp1(x), "expi": special.expi(y)}
+
+    n, x, y = np.int32([1, 2, 2, 3]), f32(inf, inf, 0, 0.5), f32(-inf, 0, 1, -1)
+    expected = {
+        "expn": scipy.special.expn(n, x.astype(np.float64)),
+        "exp1": scipy.special.exp1(x.astype(np.float64)),
+        "expi": scipy.special.expi(y.astype(np.float64)),
+    }
+    return Observed(replace_nan(integrals(n, x, y)), reference=replace_nan(expected))
+
+
+DIFFERENCE_OF_ROUNDED_NUMBERS = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the divergence was a difference of rounded numbers, of which little is left",
+)
+
+
+@probe(source="jax-ml/jax#21782", rtol=2e-3, deviations=[DIFFERENCE_OF_ROUNDED_NUMBERS])
+def divergence_of_close_numbers(env):
+    """`kl_div(1, 1.0001)` in float32 is 5e-9 from 0.12.0 on; before, it was 0."""
+    p, q = f32(1, 0.7, 2), f32(1.0001, 0.70021, 1)
+    exact = scipy.special.kl_div(p.astype(np.float64), q.astype(np.float64))
+    return Observed(jax.jit(special.kl_div)(p, q), reference=exact)

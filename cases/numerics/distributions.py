@@ -1,0 +1,210 @@
+"""Probability distributions at the ends of their support and of their parameters, as in SciPy."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import scipy.stats
+from jax.scipy import stats
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import f32, inf, nan, replace_nan
+
+defaults(platforms=("cpu",))
+
+
+TANGENT_AT_ITS_POLES = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the formula, a tangent, was used for all q: at its poles rounding decides the sign",
+    issue="jax-ml/jax#38318",
+)
+
+
+@probe(source="jax-ml/jax#38318", rtol=1e-5, deviations=[TANGENT_AT_ITS_POLES])
+def quantiles_of_cauchy(env):
+    """`cauchy.ppf` is -inf at 0, inf at 1 and NaN outside [0, 1] from 0.12.0 on.
+
+    Before, in float32, it was 2e7 at 0, with the wrong sign, and finite outside.
+    """
+
+    @jax.jit
+    def quantiles(q):
+        return {"ppf": stats.cauchy.ppf(q), "isf": stats.cauchy.isf(q)}
+
+    q = f32(0, 1, -0.5, 1.5, 0.75, nan)
+    expected = {"ppf": f32(-inf, inf, nan, nan, 1, nan), "isf": f32(inf, -inf, nan, nan, -1, nan)}
+    return Observed(replace_nan(quantiles(q)), reference=replace_nan(expected))
+
+
+ZERO_TIMES_LOGARITHM_OF_ZERO = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="zero was multiplied by the logarithm of zero",
+    issue="jax-ml/jax#40152",
+)
+
+
+@probe(source="jax-ml/jax#40152", rtol=1e-6, deviations=[ZERO_TIMES_LOGARITHM_OF_ZERO])
+def density_of_chi2_at_zero(env):
+    """`chi2.pdf(0, 2)` is 1/2 from 0.12.0 on, and NaN before."""
+    density = jax.jit(lambda x: stats.chi2.pdf(x, 2))(f32(0, 1))
+    return Observed(replace_nan(density), reference=np.exp(-np.array([0, 0.5])) / 2)
+
+
+SUM_OF_ALL_ROWS = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the sum of the counts was that of all rows",
+    issue="jax-ml/jax#38605",
+)
+
+
+@probe(source="jax-ml/jax#38605", rtol=2e-6, deviations=[SUM_OF_ALL_ROWS])
+def rows_of_multinomial_counts(env):
+    """`multinomial.pmf` of a batch of counts is that of each row from 0.12.0 on.
+
+    Before, it was 0 for all rows. Use `jax.vmap` there.
+    """
+    counts, p = np.array([[2, 3, 5], [1, 4, 5], [1, 1, 1]]), f32(0.2, 0.3, 0.5)
+    result = jax.jit(lambda x: stats.multinomial.pmf(x, 10, p))(counts)
+    exact = scipy.stats.multinomial.pmf(counts[:2], 10, [0.2, 0.3, 0.5])
+    return Observed(result, reference=np.append(exact, 0.0))
+
+
+QUANTILE_OF_THE_COMPLEMENT = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the quantile of 1 - q was taken, which rounds to 1",
+)
+
+
+@probe(source="jax-ml/jax#17199", rtol=2e-6, deviations=[QUANTILE_OF_THE_COMPLEMENT])
+def upper_quantiles_of_the_normal(env):
+    """`norm.isf(1e-10)` is 6.36 in float32 from 0.12.0 on; before, it was infinite."""
+    q = f32(1e-10, 1e-20, 0.25)
+    result = jax.jit(stats.norm.isf)(q)
+    return Observed(result, reference=scipy.stats.norm.isf(q.astype(np.float64)))
+
+
+COUNT_CHECKED_BEFORE_SHIFT = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="k, not k - loc, had to be an integer",
+)
+
+
+@probe(source="jax-ml/jax#20891", rtol=2e-6, deviations=[COUNT_CHECKED_BEFORE_SHIFT])
+def shifted_poisson(env):
+    """`poisson.pmf(k, mu, loc)` is positive where k - loc is an integer, from 0.12.0 on.
+
+    Before, it was positive where k is an integer.
+    """
+    result = jax.jit(lambda k: stats.poisson.pmf(k, 2.0, loc=0.5))(f32(2.5, 2, 3))
+    return Observed(result, reference=np.array([scipy.stats.poisson.pmf(2, 2.0), 0, 0]))
+
+
+ZERO_CONCENTRATION_EXCLUDED = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="a concentration of 0 was treated as invalid",
+    issue="jax-ml/jax#38621",
+)
+
+
+@probe(source="jax-ml/jax#38621", rtol=1e-6, deviations=[ZERO_CONCENTRATION_EXCLUDED])
+def von_mises_without_concentration(env):
+    """`vonmises.pdf(x, 0)` is the density of the circle, 1 / 2 pi, from 0.12.0; NaN before."""
+    density = jax.jit(stats.vonmises.pdf)(f32(0, 1, 1), f32(0, 0, -1))
+    reference = np.array([0.5 / np.pi, 0.5 / np.pi, nan])
+    return Observed(replace_nan(density), reference=replace_nan(reference))
+
+
+NAN_FAILED_EVERY_COMPARISON = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="NaN fails every comparison, and got the default of the selection",
+    issue="jax-ml/jax#38317",
+)
+FUNCTIONS_OF_NAN = {
+    "uniform_cdf": {"name": "uniform.cdf", "args": ()},
+    "uniform_pdf": {"name": "uniform.pdf", "args": ()},
+    "truncnorm_cdf": {"name": "truncnorm.cdf", "args": (-1.0, 2.0)},
+}
+
+
+@probe(
+    source="jax-ml/jax#38606",
+    params=FUNCTIONS_OF_NAN,
+    rtol=2e-6,
+    deviations=[NAN_FAILED_EVERY_COMPARISON],
+)
+def probability_of_nan(env, name, args):
+    """The functions of `uniform` and `truncnorm` return NaN for NaN from 0.12.0 on.
+
+    Before, they returned 0 or 1, so that a NaN in a model stayed unnoticed.
+    """
+    distribution, function = name.split(".")
+    fn = getattr(getattr(stats, distribution), function)
+    exact = getattr(getattr(scipy.stats, distribution), function)
+    result = jax.jit(lambda x: fn(x, *args))(f32(nan, 0.5))
+    reference = exact(np.array([nan, 0.5]), *args)
+    return Observed(replace_nan(result), reference=replace_nan(reference))
+
+
+ONE_BRANCH_OVERFLOWED = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the branch that is not selected overflowed, and its derivative was infinite",
+)
+
+
+@probe(source="jax-ml/jax@2d25a7430ad6", rtol=1e-6, deviations=[ONE_BRANCH_OVERFLOWED])
+def slope_of_the_laplace_cdf(env):
+    """The derivative of `laplace.cdf` far out is 0 from 0.12.0 on, and NaN before."""
+    slopes = jax.jit(jax.vmap(jax.grad(stats.laplace.cdf)))(f32(-200, -1, 1, 200))
+    reference = np.exp(-np.array([200.0, 1, 1, 200])) / 2
+    return Observed(replace_nan(slopes), reference=reference.astype(np.float32))
+
+
+UNDERFLOW_OF_THE_PROBABILITIES = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the derivative of the entropy is infinite where a probability underflows to 0",
+    issue="jax-ml/jax#40969",
+)
+
+
+@probe(
+    source="jax-ml/jax#40969",
+    releases="jax>=0.8.2",
+    rtol=2e-3,
+    deviations=[UNDERFLOW_OF_THE_PROBABILITIES],
+)
+def slope_of_the_poisson_entropy(env):
+    """The derivative of `poisson.entropy` for a large mean is finite from 0.12.0; NaN before."""
+    slopes = jax.jit(jax.vmap(jax.grad(stats.poisson.entropy)))(f32(20, 200))
+    # The entropy is log(2 pi e mu) / 2 - 1 / (12 mu) - 1 / (24 mu**2) - ...
+    mu = np.array([20.0, 200])
+    return Observed(replace_nan(slopes), reference=0.5 / mu + 1 / (12 * mu**2) + 1 / (12 * mu**3))
+
+
+LOGARITHM_OF_A_COMPLEMENT = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="it was log1p(-exp(-x)), and exp(-x) rounds to 1 for small x",
+)
+
+
+@probe(
+    source="jax-ml/jax#36757",
+    releases="jax>=0.5.1",
+    rtol=2e-6,
+    deviations=[LOGARITHM_OF_A_COMPLEMENT],
+)
+def logarithm_of_the_exponential_cdf(env):
+    """`expon.logcdf(1e-10)` is -23 from 0.12.0 on; before, it was infinite."""
+    x = f32(1e-10, 1e-3, 2)
+    result = jax.jit(stats.expon.logcdf)(x)
+    return Observed(result, reference=np.log(-np.expm1(-x.astype(np.float64))))
