@@ -434,7 +434,7 @@ PARTITIONED = {
 def partitioned_with_the_least_integer(env, numbers, dtype):
     """`partition` moves the least integer to the front from 0.12.0 on.
 
-    Before, it was lost: [3, -128, 1] became [1, 3, 3]. For bool there was a TypeError.
+    Before, it was lost: [3, -128, 1] became [1, 3, 1]. For bool there was a TypeError.
     """
     x = np.array(numbers, dtype)
     result = jax.jit(lambda x: jnp.partition(x, 0))(x)

@@ -18,8 +18,8 @@ ROUNDED_TWICE = deviation(
 def weights_outside_jit(env):
     """`nn.initializers.normal` gives the same weights with and without jit from 0.12.0 on.
 
-    Before, a quarter of those outside jit were an ulp off. They changed in 0.12.0; those under jit did
-    not.
+    Before, a quarter of those outside jit were an ulp off. They changed in 0.12.0, and those under
+    jit did not.
     """
     key, initialize = jax.random.key(0), jax.nn.initializers.normal(0.02)
     outside = np.asarray(initialize(key, (1000,)))
