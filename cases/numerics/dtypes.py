@@ -336,3 +336,28 @@ def ranks_are_floats(env):
         "ordinal": f32(2, 1, 3),
     }
     return Observed(result, reference=expected)
+
+
+NO_FINFO_OF_BFLOAT16 = deviation(
+    params=["bfloat16"],
+    error="ValueError",
+    match="not inexact|not compatible with finfo",
+    reason="the tolerance for equal table entries is from `np.finfo`, which has no bfloat16",
+)
+
+
+@probe(
+    source="jax-ml/jax@dc4591dd6c",
+    params={
+        "bfloat16": {"dtype": "bfloat16"},
+        "float16": {"dtype": "float16"},
+        "float32": {"dtype": "float32"},
+    },
+    deviations=[NO_FINFO_OF_BFLOAT16],
+)
+def interpolation(env, dtype):
+    """`jnp.interp` in a table of bfloat16 is a ValueError; other floats work."""
+    x, table, values = (
+        jnp.array(numbers, dtype) for numbers in ([0.5, 1.25], [0, 1, 2], [0, 10, 40])
+    )
+    return Observed(jnp.interp(x, table, values).astype(np.float32), np.array([5, 17.5]))
