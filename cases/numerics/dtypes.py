@@ -347,7 +347,7 @@ NO_FINFO_OF_BFLOAT16 = deviation(
 
 
 @probe(
-    source="jax-ml/jax@dc4591dd6c",
+    source="jax-ml/jax@dc4591dd6cd1",
     params={
         "bfloat16": {"dtype": "bfloat16"},
         "float16": {"dtype": "float16"},

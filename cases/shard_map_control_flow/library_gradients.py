@@ -64,7 +64,7 @@ TRANSPOSE_DOES_NOT_VARY = deviation(
     error="TypeError",
     match="cotangent type does not match function output",
     reason="the transpose of rfft was a linear transpose at zeros that do not vary",
-    issue="jax-ml/jax@182eab58d8",
+    issue="jax-ml/jax@182eab58d85c",
 )
 ZERO_TANGENT_DOES_NOT_VARY = deviation(
     "jax>=0.6,<0.7",
@@ -90,7 +90,7 @@ PIECES_DO_NOT_VARY = deviation(
 
 
 @probe(
-    source="jax-ml/jax@182eab58d8",
+    source="jax-ml/jax@182eab58d85c",
     params={
         "gelu": {"name": "gelu"},
         "erf": {"name": "erf"},

@@ -64,7 +64,7 @@ BRANCHES_BATCHED = deviation(
 
 
 @probe(
-    source="jax-ml/jax@32d830f9cf",
+    source="jax-ml/jax@32d830f9cf21",
     params={
         "lgamma": {"name": "lgamma"},
         "factorial": {"name": "factorial"},
@@ -91,7 +91,7 @@ INDICES_UNSHARDED = deviation(
     params=["argsort"],
     outcome="ok",
     reason="the indices that are sorted with the array were not sharded, nor was the result",
-    issue="jax-ml/jax@32d830f9cf",
+    issue="jax-ml/jax@32d830f9cf21",
 )
 INDICES_REFUSED = deviation(
     "jax>=0.8.2,<0.9.2",
@@ -99,7 +99,7 @@ INDICES_REFUSED = deviation(
     error="ShardingTypeError",
     match="Arguments to sort must have equal shardings",
     reason="the indices that are sorted with the array were not sharded",
-    issue="jax-ml/jax@32d830f9cf",
+    issue="jax-ml/jax@32d830f9cf21",
 )
 NO_RULE_FOR_SCATTER = deviation(
     "jax<0.7",
@@ -107,7 +107,7 @@ NO_RULE_FOR_SCATTER = deviation(
     error="ShardingTypeError",
     match="sharding rule for scatter is not implemented",
     reason="scatter had no sharding rule",
-    issue="jax-ml/jax@2356324745",
+    issue="jax-ml/jax@235632474517",
 )
 LANES_DIFFER = deviation(
     "jax>=0.8",
@@ -119,7 +119,7 @@ LANES_DIFFER = deviation(
 
 
 @probe(
-    source="jax-ml/jax@32d830f9cf",
+    source="jax-ml/jax@32d830f9cf21",
     params={
         "sort": {"name": "sort"},
         "argsort": {"name": "argsort"},
@@ -165,7 +165,7 @@ SAMPLE_UNSHARDED = deviation(
 
 
 @probe(
-    source="jax-ml/jax@fbd60962f8",
+    source="jax-ml/jax@fbd60962f811",
     deviations=[PARAMETERS_LOST_MESH, KEYS_UNSHARDED, SAMPLE_UNSHARDED],
 )
 def sample_of_sharded_parameters(env):

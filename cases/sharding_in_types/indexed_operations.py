@@ -44,12 +44,12 @@ ONE_ELEMENT_NOT_DIVISIBLE = deviation(
     error="ShardingTypeError",
     match="slic(e|ing) on sharded dims where out dim \\(1\\)",
     reason="an index was a slice of length 1, which the four shards do not divide",
-    issue="jax-ml/jax@424937b480",
+    issue="jax-ml/jax@424937b480b5",
 )
 
 
 @probe(
-    source="jax-ml/jax@424937b480",
+    source="jax-ml/jax@424937b480b5",
     params={
         "number": {"index": 5},
         "last": {"index": -1},
@@ -69,12 +69,12 @@ ELEMENT_COTANGENT_UNSHARDED = deviation(
     error="ValueError",
     match="Expected cotangent type float32\\[8@x\\] but got float32\\[8\\]",
     reason="the transpose of the index pads with zeros into an unsharded array",
-    issue="jax-ml/jax@424937b480",
+    issue="jax-ml/jax@424937b480b5",
 )
 
 
 @probe(
-    source="jax-ml/jax@424937b480",
+    source="jax-ml/jax@424937b480b5",
     deviations=[ONE_ELEMENT_NOT_DIVISIBLE, ELEMENT_COTANGENT_UNSHARDED],
 )
 def gradient_of_an_element(env):
@@ -114,7 +114,7 @@ NO_RULE_FOR_SCATTER_ADD = deviation(
     error="ShardingTypeError",
     match="sharding rule for scatter-add is not implemented",
     reason="scatter-add had no sharding rule",
-    issue="jax-ml/jax@3f380b70b7",
+    issue="jax-ml/jax@3f380b70b704",
 )
 NO_RULE_FOR_SCATTER_MAX = deviation(
     "jax<0.7.1",
@@ -122,7 +122,7 @@ NO_RULE_FOR_SCATTER_MAX = deviation(
     error="ShardingTypeError",
     match="sharding rule for scatter-max is not implemented",
     reason="scatter-max had no sharding rule",
-    issue="jax-ml/jax@2356324745",
+    issue="jax-ml/jax@235632474517",
 )
 NO_RULE_FOR_SEGMENTS = deviation(
     "jax<0.7.1",
@@ -130,12 +130,12 @@ NO_RULE_FOR_SEGMENTS = deviation(
     error="ShardingTypeError|NotImplementedError",
     match="sharding rule for scatter[-_]add is not implemented",
     reason="scatter-add into an array of zeros had no sharding rule",
-    issue="jax-ml/jax@2356324745",
+    issue="jax-ml/jax@235632474517",
 )
 
 
 @probe(
-    source="jax-ml/jax@2356324745",
+    source="jax-ml/jax@235632474517",
     params={
         "add": {"what": "add"},
         "maximum": {"what": "maximum"},
@@ -199,11 +199,11 @@ NO_RULE_FOR_RESHAPE = deviation(
     error="ShardingTypeError",
     match="This reshape is not supported",
     reason="the rule of reshape did not distinguish arrays without sharded axes",
-    issue="jax-ml/jax@36cd313792",
+    issue="jax-ml/jax@36cd3137923a",
 )
 
 
-@probe(source="jax-ml/jax@36cd313792", deviations=[NO_RULE_FOR_RESHAPE])
+@probe(source="jax-ml/jax@36cd3137923a", deviations=[NO_RULE_FOR_RESHAPE])
 def reshape_of_an_unsharded_array(env):
     """Any reshape of an array that every device holds is accepted; 0.6.0 refused it."""
     x = numbers(8, 3)

@@ -72,7 +72,7 @@ SORT_REFUSED = deviation(
     error="ShardingTypeError",
     match="Arguments to sort must have equal shardings",
     reason="the indices that are sorted with the array were not sharded",
-    issue="jax-ml/jax@32d830f9cf",
+    issue="jax-ml/jax@32d830f9cf21",
 )
 MASK_UNSHARDED = deviation(
     "jax<0.7.2",
@@ -93,7 +93,7 @@ NO_RULE_FOR_SCATTER_ADD = deviation(
     error="ShardingTypeError",
     match="sharding rule for scatter-add is not implemented",
     reason="scatter-add had no sharding rule",
-    issue="jax-ml/jax@2356324745",
+    issue="jax-ml/jax@235632474517",
 )
 INSERTED_IN_GATHERED_ROWS = deviation(
     "jax>=0.7,<0.10,!=0.7.1",

@@ -42,7 +42,7 @@ HEAVISIDE_SELECTS_NAN = deviation(
     error="ShardingTypeError",
     match="select cases must have the same shardings",
     reason="the function selects between an array and the value at 0",
-    issue="jax-ml/jax@88b3d13390",
+    issue="jax-ml/jax@88b3d133903d",
 )
 SIGN_SELECTS = deviation(
     params=["copysign"],
@@ -89,7 +89,7 @@ COTANGENTS_UNSHARDED = deviation(
     error="ValueError",
     match="for argument to vjp function: got float32\\[8\\], but expected float32\\[8@x\\]",
     reason="the rows of the identity, with which the pullback is called, were not sharded",
-    issue="jax-ml/jax@da49244ecc",
+    issue="jax-ml/jax@da49244ecce5",
 )
 BATCH_OF_MASKS_UNSHARDED = deviation(
     "jax<0.7.2",
@@ -97,12 +97,12 @@ BATCH_OF_MASKS_UNSHARDED = deviation(
     error="ShardingTypeError",
     match="select `which` must be scalar or have the same sharding",
     reason="the rows of the identity, with which the pullback is called, were not sharded",
-    issue="jax-ml/jax@da49244ecc",
+    issue="jax-ml/jax@da49244ecce5",
 )
 
 
 @probe(
-    source="jax-ml/jax@da49244ecc",
+    source="jax-ml/jax@da49244ecce5",
     devices=4,
     platforms=("cpu",),
     releases="jax>=0.6",
