@@ -640,3 +640,18 @@ def divergence_of_close_numbers(env):
     p, q = f32(1, 0.7, 2), f32(1.0001, 0.70021, 1)
     exact = scipy.special.kl_div(p.astype(np.float64), q.astype(np.float64))
     return Observed(jax.jit(special.kl_div)(p, q), reference=exact)
+
+
+ARGUMENT_ROUNDED = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="x times pi was rounded before the sine was taken",
+)
+
+
+@probe(source="jax-ml/jax#34139", rtol=1e-6, deviations=[ARGUMENT_ROUNDED])
+def sinc_of_integers(env):
+    """`sinc` of an integer other than 0 is exactly 0 from 0.12.0 on; before, it was near 3e-8."""
+    result = jax.jit(jnp.sinc)(f32(0, 1, 2, 100, 1e6, 0.5, 1000.5))
+    reference = np.array([1, 0, 0, 0, 0, 1 / (0.5 * np.pi), 1 / (1000.5 * np.pi)])
+    return Observed(result, reference=reference)
