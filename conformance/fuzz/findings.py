@@ -9,7 +9,7 @@ import msgspec
 
 from conformance.fuzz import numpy_twin
 from conformance.fuzz.batches import BatchExecutor, ProgramRun
-from conformance.fuzz.comparison import compare_results, compute_bounds
+from conformance.fuzz.comparison import Kind, compare_results, compute_bounds
 from conformance.fuzz.evaluation import (
     BOUNDED,
     CONFIRMING_SAMPLES,
@@ -108,17 +108,35 @@ def date(
         mode = f"perturbed {CONFIRMING_SAMPLES}"
         newest = {"bounds": (cells[-1], [ProgramRun(program=program, modes=(mode,))])}
         perturbed = split_runs(run(newest)["bounds"][0][mode], CONFIRMING_SAMPLES + 1)
-    found = []
+    kinds: list[str] = []
     last: ProgramResult | None = None
-    for release, by_mode in results.items():
+    for by_mode in results.values():
         result = by_mode["jit"]
         other = last if finding.oracle == RELEASE else by_mode.get(finding.oracle)
-        differs = _differs(finding, program, result, other, perturbed)
-        found.append(_describe_release(release, finding, program, by_mode, differs=differs))
+        kinds.append(_find_kind(finding, program, result, other, perturbed))
         if not is_missing(result):
             last = result
+    shown = select_kinds(finding.kind, kinds)
+    found = [
+        _describe_release(release, finding, program, by_mode, differs=kind in shown)
+        for (release, by_mode), kind in zip(results.items(), kinds, strict=True)
+    ]
     releases = tuple(one.release for one in found if one.differs)
     return msgspec.structs.replace(finding, releases=releases, results=tuple(found))
+
+
+def select_kinds(kind: str, found: Sequence[str]) -> frozenset[str]:
+    """Return the kinds of differences between releases that show a finding.
+
+    Other changes of the same result have other causes, such as roundings in another release than
+    that of a NaN; but two releases can differ in no such way as the first and the last one do.
+
+    Args:
+        kind: Kind of the finding.
+        found: Kind of the difference of each release, empty for none.
+    """
+    same = {kind, str(Kind.NAN)} if kind == Kind.VALUE else {kind}
+    return frozenset(same & {*found} or {*found} - {""})
 
 
 def _describe_release(
@@ -139,14 +157,14 @@ def _describe_release(
     )
 
 
-def _differs(
+def _find_kind(
     finding: Finding,
     program: FuzzProgram,
     result: ProgramResult,
     other: ProgramResult | None,
     perturbed: Sequence[ProgramResult] | None,
-) -> bool:
-    """Return whether a release shows a finding.
+) -> str:
+    """Return the kind of the difference by which a release may show a finding, empty for none.
 
     Args:
         finding: The finding.
@@ -155,14 +173,15 @@ def _differs(
         other: The result to compare with: of the release before, or of the other mode.
         perturbed: Its perturbed results, None if numbers must be equal bit by bit.
     """
+    difference: ResultDifference | None = None
     if finding.oracle == PROCESS:
-        return find_failure(result) is not None
-    within = finding.oracle != RELEASE
-    if is_missing(result) or (within and result.outcome is not Outcome.OK):
-        return False
-    if finding.oracle == NUMPY:
-        return bool(compare_with_numpy(program, result))
-    if other is None:  # the oldest release
-        return False
-    bounds = compute_bounds(perturbed, result) if perturbed else ()
-    return compare_results(other, result, bounds or (), same_release=within) is not None
+        difference = find_failure(result)
+    elif is_missing(result):
+        pass
+    elif finding.oracle == NUMPY and result.outcome is Outcome.OK:
+        difference = next((one.difference for one in compare_with_numpy(program, result)), None)
+    elif other is not None and (finding.oracle == RELEASE or result.outcome is Outcome.OK):
+        bounds = compute_bounds(perturbed, result) if perturbed else ()
+        within = finding.oracle != RELEASE
+        difference = compare_results(other, result, bounds or (), same_release=within)
+    return str(difference.kind) if difference else ""

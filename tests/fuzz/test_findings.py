@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.fuzz.finding import Finding, ReleaseResult
-from conformance.fuzz.findings import date
+from conformance.fuzz.findings import date, select_kinds
 from tests.fuzz.test_batches import WorkerExecutor, program
 
 if TYPE_CHECKING:
@@ -55,6 +55,23 @@ def test_a_release_that_lacks_an_operation_shows_nothing(bench: Bench) -> None:
     assert result.outcome == "unsupported"
     assert result.text.startswith("AttributeError: module 'jax.numpy' has no attribute")
     assert dated.releases == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "shown"),
+    [
+        ("nan", ["", "value", "", "nan"], {"nan"}),
+        ("value", ["", "value", "sharding", "nan"], {"value", "nan"}),
+        ("outcome", ["", "error", "", "outcome"], {"outcome"}),
+        ("error", ["", "outcome", "", "outcome"], {"outcome"}),
+        ("value", ["", ""], set()),
+    ],
+)
+def test_a_finding_is_dated_by_its_kind_of_difference(
+    kind: str, found: list[str], shown: set[str]
+) -> None:
+    """If there is such a difference between two neighbouring releases."""
+    assert select_kinds(kind, found) == shown
 
 
 def test_a_result_of_an_earlier_log_has_defaults() -> None:
