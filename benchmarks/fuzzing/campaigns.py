@@ -90,13 +90,17 @@ def shows(finding: Finding, change: dict[str, str]) -> bool:
 def print_judged(files: Iterable[Path]) -> None:
     """Print how many findings are real, and of which category they are."""
     judged = [each for file in files for each in msgspec.toml.decode(file.read_text())["finding"]]
-    real = [each for each in judged if each["real"]]
-    print(f"{len(judged)} roots judged, {len(real)} real ({len(real) / max(1, len(judged)):.0%})")
+    found = [each for each in judged if each["ids"]]
+    real = [each for each in found if each["real"]]
+    print(
+        f"{len(found)} roots of findings, {len(real)} real ({len(real) / max(1, len(found)):.0%})"
+    )
     unknown = [each for each in real if not each.get("known")]
     print(f"{len(unknown)} of them no case knew")
     for category, count in Counter(each["category"] for each in unknown).most_common():
         print(f"    {count:4}  {category}")
-    print(f"{sum(bool(each.get('case')) for each in judged)} are cases now")
+    print(f"{sum(bool(each.get('case')) for each in found)} are cases now")
+    print(f"{len(judged) - len(found)} more roots were found while looking at them")
 
 
 if __name__ == "__main__":
