@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import sync_playwright
+
+from conformance.report.fuzz_summary import summarize_campaigns
+from tests.fuzz.test_script_file import make_finding
+from tests.report.test_fuzz_issue import CHANGED
+from tests.report.test_fuzz_markdown import make_log
 
 from .browsing import Visit
 from .examples import full_report, hostile_report, suite_report, write
@@ -43,7 +49,8 @@ def browser() -> Iterator[Browser]:
 def full_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a report with every kind of cell and of change."""
     folder = tmp_path_factory.mktemp("full")
-    return write(full_report(folder), folder)
+    log = make_log(folder / "campaign", make_finding(id="abc", results=CHANGED))
+    return write(replace(full_report(folder), fuzz=summarize_campaigns([log])), folder)
 
 
 @pytest.fixture(scope="session")

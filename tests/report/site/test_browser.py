@@ -25,6 +25,7 @@ PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 PAGES = (
     "index.html",
     "causes.html",
+    "fuzz.html",
     "history.html",
     "runs/night-1.html",
     "cases/shapes/broken.html",
