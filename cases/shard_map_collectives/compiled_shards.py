@@ -19,7 +19,7 @@ EMPTY_ARRAY_CRASHED = deviation(
 )
 
 
-@probe(deviations=[EMPTY_ARRAY_CRASHED])
+@probe(source="jax-ml/jax#35013", deviations=[EMPTY_ARRAY_CRASHED])
 def an_empty_array_among_others(env):
     """A jitted shard_map takes an empty sharded array and another array.
 
@@ -38,10 +38,12 @@ NO_REDUCTION_OF_COMPLEX_NUMBERS = deviation(
     error="XlaRuntimeError|JaxRuntimeError",
     match="Unsupported reduction computation|AllReduce for computation",
     reason="an all-reduce knows no maximum of complex numbers, which XLA computes part by part",
+    issue="jax-ml/jax#16551",
 )
 
 
 @probe(
+    source="jax-ml/jax#16551",
     params={"max": {"name": "max"}, "min": {"name": "min"}, "sum": {"name": "sum"}},
     deviations=[NO_REDUCTION_OF_COMPLEX_NUMBERS],
 )
