@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.job import FinishedJob, Job
 from conformance.fuzz.program import RenderOptions
@@ -76,6 +76,18 @@ class ProgramResult:
         # An instruction of the compiled program is quoted with its number and location.
         text, _, _ = self.message.partition("\n")[0].partition("%")
         return make_signature(kind, text[:SIGNATURE])
+
+
+class PerturbedRuns(NamedTuple):
+    """Results of a program with other roundings of its steps, the first one of each kind without.
+
+    Attributes:
+        wide: Results in 64 bits.
+        own: Results in the dtypes of the program.
+    """
+
+    wide: tuple[ProgramResult, ...]
+    own: tuple[ProgramResult, ...]
 
 
 Results = dict[str, "ProgramResult"]

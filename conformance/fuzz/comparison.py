@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from conformance.fuzz.batches import ProgramResult
+    from conformance.fuzz.batches import PerturbedRuns, ProgramResult
     from conformance.model.value import Leaf
 
 SAFETY: Final = 16.0
@@ -226,36 +226,43 @@ def _describe(
     return ResultDifference(kind=kind, detail=detail, example=f"{x[at]} -> {y[at]}, {count}")
 
 
-def compute_bounds(runs: Sequence[ProgramResult], like: ProgramResult) -> tuple[Bound, ...] | None:
-    """Return the error bound of each leaf from perturbed runs in 64 bits.
+def compute_bounds(runs: PerturbedRuns, like: ProgramResult) -> tuple[Bound, ...] | None:
+    """Return the error bound of each leaf from perturbed runs.
 
     Each run perturbs the result of every step by up to its epsilon, as Monte Carlo arithmetic
-    does (Parker 1997); the spread of the runs shows how ill-conditioned the program is.
+    does (Parker 1997). The spread of the runs in 64 bits shows how ill-conditioned the program is,
+    that of the runs in its own dtypes what is rounded within a step, e.g. in its derivative.
 
     Args:
-        runs: Results of runs with different perturbations, the first one without.
+        runs: Results of runs with different perturbations.
         like: The result in the dtypes of the program.
 
     Returns:
         The bounds, None if the runs have no comparable results.
     """
-    if any(run.outcome is not Outcome.OK or len(run.leaves) != len(like.leaves) for run in runs):
+    every = (*runs.wide, *runs.own)
+    if any(run.outcome is not Outcome.OK or len(run.leaves) != len(like.leaves) for run in every):
         return None
     bounds = []
     for number, leaf in enumerate(like.leaves):
-        found = [run.leaves[number] for run in runs]
-        if leaf.kind in {"python", "key"} or any(one.shape != leaf.shape for one in found):
+        wide, own = ([run.leaves[number] for run in each] for each in runs)
+        if leaf.kind in {"python", "key"} or any(one.shape != leaf.shape for one in (*wide, *own)):
             bounds.append(Bound(center=np.zeros(leaf.shape), error=np.zeros(leaf.shape)))
             continue
-        bounds.append(bound_elements([to_array(one) for one in found], leaf.dtype))
+        arrays = ([to_array(one) for one in each] for each in (wide, own))
+        bounds.append(bound_elements(*arrays, dtype=leaf.dtype))
     return tuple(bounds)
 
 
-def bound_elements(arrays: Sequence[NDArray[Any]], dtype: str) -> Bound:
+def bound_elements(
+    arrays: Sequence[NDArray[Any]], own: Sequence[NDArray[Any]] = (), *, dtype: str
+) -> Bound:
     """Return the error bound of the elements of an array.
 
     Args:
         arrays: The array in 64 bits, as several runs computed it; the first one is unperturbed.
+        own: The same in the dtypes of the program. How far they are from the array in 64 bits does
+            not count: it may be the fault that is looked for.
         dtype: Dtype in which a program computes it.
     """
     kind = get_kind(dtype)
@@ -265,6 +272,9 @@ def bound_elements(arrays: Sequence[NDArray[Any]], dtype: str) -> Bound:
         center = values[0]
         finite = np.isfinite(values)
         spread = np.max(np.abs(values - center), axis=0)
+        for array in own[1:]:
+            apart = np.abs(array.astype(wide) - own[0].astype(wide))
+            spread = np.fmax(spread, np.where(np.isfinite(apart), apart, 0.0))
         if kind not in {"float", "complex"}:
             return Bound(center=center, error=np.where(spread > 0, np.inf, 0.0))
         limits = get_limits(dtype)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.fuzz import numpy_twin
-from conformance.fuzz.batches import BatchExecutor, ProgramRun
+from conformance.fuzz.batches import BatchExecutor, PerturbedRuns, ProgramRun
 from conformance.fuzz.comparison import (
     Kind,
     ResultDifference,
@@ -146,21 +146,21 @@ class Evaluator:
 
     def _bound(
         self, programs: Sequence[FuzzProgram], samples: int, batches: BatchExecutor
-    ) -> list[list[ProgramResult]]:
-        """Return the perturbed results of programs, the first one of each without perturbation."""
+    ) -> list[PerturbedRuns]:
+        """Return the perturbed runs of programs."""
         if not programs:
             return []
         mode = f"perturbed {samples}"
         runs = [ProgramRun(program=program, modes=(mode,)) for program in programs]
         found = batches.run({"bounds": (self.newer, runs)})["bounds"]
-        return [split_runs(results[mode], samples + 1) for results in found]
+        return [split_runs(results[mode], samples) for results in found]
 
     def _compare(
         self,
         program: FuzzProgram,
         a: ProgramResult,
         b: Results,
-        perturbed: Sequence[ProgramResult] | None,
+        perturbed: PerturbedRuns | None,
     ) -> Evaluation:
         """Compare the results of a program.
 
@@ -168,7 +168,7 @@ class Evaluator:
             program: The program.
             a: Its result on the older release.
             b: Its results on the newer release.
-            perturbed: Its perturbed results, None if numbers must be equal bit by bit.
+            perturbed: Its perturbed runs, None if numbers must be equal bit by bit.
         """
         new = b["jit"]
         if is_missing(a) or is_missing(new):
@@ -198,18 +198,20 @@ class Evaluator:
         return Evaluation(outcome=new.outcome, divergences=tuple(found), message=new.signature)
 
 
-def split_runs(result: ProgramResult, count: int) -> list[ProgramResult]:
-    """Return the result of each perturbed run.
+def split_runs(result: ProgramResult, samples: int) -> PerturbedRuns:
+    """Return the runs of the mode `perturbed`.
 
     Args:
-        result: Result of the mode `perturbed`.
-        count: Number of its runs.
+        result: Its result, with the leaves of all runs.
+        samples: Number of perturbed runs of each kind.
     """
-    size = len(result.leaves) // count
-    return [
+    count = samples + 1
+    size = len(result.leaves) // (2 * count)
+    runs = [
         replace(result, leaves=result.leaves[number * size : (number + 1) * size])
-        for number in range(count)
+        for number in range(2 * count)
     ]
+    return PerturbedRuns(wide=tuple(runs[:count]), own=tuple(runs[count:]))
 
 
 def compare_with_numpy(program: FuzzProgram, result: ProgramResult) -> list[Divergence]:

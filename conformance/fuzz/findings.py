@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.engine.job import Executor, PlannedCell
-    from conformance.fuzz.batches import ProgramResult, Results
+    from conformance.fuzz.batches import PerturbedRuns, ProgramResult, Results
     from conformance.fuzz.comparison import ResultDifference
     from conformance.fuzz.evaluation import Divergence, Evaluator
     from conformance.fuzz.generation import GeneratedProgram
@@ -103,11 +103,11 @@ def date(
     run = BatchExecutor(executor).run
     work = {cell.release: (cell, [ProgramRun(program=program, modes=modes)]) for cell in cells}
     results = {release: found[0] for release, found in run(work).items()}
-    perturbed: list[ProgramResult] | None = None
+    perturbed: PerturbedRuns | None = None
     if finding.kind in {str(kind) for kind in BOUNDED} and finding.oracle != NUMPY:
         mode = f"perturbed {CONFIRMING_SAMPLES}"
         newest = {"bounds": (cells[-1], [ProgramRun(program=program, modes=(mode,))])}
-        perturbed = split_runs(run(newest)["bounds"][0][mode], CONFIRMING_SAMPLES + 1)
+        perturbed = split_runs(run(newest)["bounds"][0][mode], CONFIRMING_SAMPLES)
     kinds: list[str] = []
     last: ProgramResult | None = None
     for by_mode in results.values():
@@ -162,7 +162,7 @@ def _find_kind(
     program: FuzzProgram,
     result: ProgramResult,
     other: ProgramResult | None,
-    perturbed: Sequence[ProgramResult] | None,
+    perturbed: PerturbedRuns | None,
 ) -> str:
     """Return the kind of the difference by which a release may show a finding, empty for none.
 
@@ -171,7 +171,7 @@ def _find_kind(
         program: Its program.
         result: Its result on the release.
         other: The result to compare with: of the release before, or of the other mode.
-        perturbed: Its perturbed results, None if numbers must be equal bit by bit.
+        perturbed: Its perturbed runs, None if numbers must be equal bit by bit.
     """
     difference: ResultDifference | None = None
     if finding.oracle == PROCESS:

@@ -57,7 +57,7 @@ def compute_reference(program: FuzzProgram, like: ProgramResult) -> tuple[Bound,
         arrays = [np.asarray(run[number]) for run in runs]
         if arrays[0].shape != leaf.shape:
             return None
-        bounds.append(bound_elements(arrays, leaf.dtype))
+        bounds.append(bound_elements(arrays, dtype=leaf.dtype))
     return tuple(bounds)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.fuzz.batches import ProgramResult
+from conformance.fuzz.batches import PerturbedRuns, ProgramResult
 from conformance.fuzz.comparison import Kind, bound_elements, compare_results, compute_bounds
 from conformance.model.outcome import Outcome
 from conformance.model.value import Leaf
@@ -86,9 +86,14 @@ def wide(*numbers: float) -> ProgramResult:
     return result(*numbers, dtype="float64")
 
 
+def perturbed(*runs: ProgramResult, own: tuple[ProgramResult, ...] = ()) -> PerturbedRuns:
+    """Return runs in 64 bits, and others in the dtypes of the program."""
+    return PerturbedRuns(wide=runs, own=own)
+
+
 def test_a_difference_within_the_spread_of_perturbed_runs_is_none() -> None:
     """A well-conditioned element next to it has a small bound."""
-    runs = [wide(1, 100), wide(1, 101), wide(1, 99.5)]
+    runs = perturbed(wide(1, 100), wide(1, 101), wide(1, 99.5))
     bounds = compute_bounds(runs, result(1, 100))
     assert bounds is not None
     assert compare_results(result(1, 100), result(1, 103), bounds) is None
@@ -97,9 +102,21 @@ def test_a_difference_within_the_spread_of_perturbed_runs_is_none() -> None:
     assert found.kind is Kind.VALUE
 
 
+def test_roundings_within_a_step_widen_a_bound() -> None:
+    """Those of the runs in the dtypes of the program, but not their distance from the exact one."""
+    runs = perturbed(wide(1e-9), wide(1e-9), own=(result(5e-8), result(4e-8)))
+    bounds = compute_bounds(runs, result(5e-8))
+    assert bounds is not None
+    assert compare_results(result(5e-8), result(9e-9), bounds) is None
+    runs = perturbed(wide(1.0), wide(1.0), own=(result(0.0), result(0.0)))
+    bounds = compute_bounds(runs, result(0.0))
+    assert bounds is not None
+    assert compare_results(result(1.0), result(0.0), bounds) is not None
+
+
 def test_where_perturbed_runs_disagree_about_nan_nothing_is_said() -> None:
     """Where all are NaN, a number differs."""
-    runs = [wide(math.nan, math.nan), wide(1, math.nan)]
+    runs = perturbed(wide(math.nan, math.nan), wide(1, math.nan))
     bounds = compute_bounds(runs, result(1, 1))
     assert compare_results(result(1, 1), result(math.nan, 1), bounds or ()) is None
     found = compare_results(result(1, math.nan), result(1, 1), bounds or ())
@@ -110,22 +127,22 @@ def test_where_perturbed_runs_disagree_about_nan_nothing_is_said() -> None:
 def test_integers_that_perturbed_runs_change_are_not_compared() -> None:
     """As the position of a maximum among nearly equal numbers."""
     runs = [result(3, 1, dtype="int32"), result(2, 1, dtype="int32")]
-    bounds = compute_bounds(runs, runs[0])
+    bounds = compute_bounds(perturbed(*runs), runs[0])
     assert compare_results(runs[0], runs[1], bounds or ()) is None
     assert compare_results(runs[0], result(3, 2, dtype="int32"), bounds or ()) is not None
 
 
 def test_runs_without_a_comparable_result_give_no_bound() -> None:
     """In 64 bits the program may fail."""
-    assert compute_bounds([wide(1, 2), raised("TypeError")], ONE) is None
-    assert compute_bounds([ProgramResult()], ONE) is None
+    assert compute_bounds(perturbed(wide(1, 2), raised("TypeError")), ONE) is None
+    assert compute_bounds(perturbed(ProgramResult()), ONE) is None
 
 
 @given(st.floats(-1e30, 1e30), st.sampled_from(["float16", "bfloat16", "float32"]))
 def test_the_rounding_of_a_result_is_always_within_its_bound(number: float, dtype: str) -> None:
     """Also where it overflows."""
     exact = np.array([number])
-    bound = bound_elements([exact, exact], dtype)
+    bound = bound_elements([exact, exact], dtype=dtype)
     with np.errstate(all="ignore"):
         rounded = exact.astype(getattr(ml_dtypes, dtype, None) or dtype).astype(np.float64)
         assert (np.abs(rounded - exact) <= bound.error).all() or not np.isfinite(bound.error).all()

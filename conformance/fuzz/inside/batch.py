@@ -37,8 +37,9 @@ def batch(_: Any, programs: Sequence[Mapping[str, Any]]) -> Any:
     Args:
         programs: For each program its `source`, which defines `function` and `args`, and `modes`.
             The mode `jit` is `launch(function, args)` if the source defines it. The mode
-            `perturbed N` runs it without and with N different perturbations, one after the other
-            in its value; `dtypes` has the dtype of each variable by number.
+            `perturbed N` runs it without and with N different perturbations, in 64 bits and in its
+            own dtypes, one after the other in its value; `dtypes` has the dtype of each variable
+            by number.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -126,7 +127,7 @@ class _Perturbation:
 
 
 def _run_perturbed(program: Mapping[str, Any], count: int) -> Any:
-    """Run a program in 64 bits without perturbation, and with so many different ones."""
+    """Run a program without perturbation and with so many: in 64 bits, then in its own dtypes."""
     perturb = _Perturbation(program["dtypes"])
     names: dict[str, Any] = {"perturb": perturb}
     exec(program["source"], names)  # noqa: S102 - see above
@@ -141,6 +142,15 @@ def _run_perturbed(program: Mapping[str, Any], count: int) -> Any:
         perturb.seed = seed
         return names["function"](*args)
 
+    found = _run_seeds(run, args, count)
+    try:
+        return [found, _run_seeds(run, names["args"], count)]
+    except Exception:  # noqa: BLE001 - with 64-bit types enabled, its dtypes may not fit together
+        return [found, found]
+
+
+def _run_seeds(run: Function, args: Sequence[Any], count: int) -> Any:
+    """Run a function with the seeds from 0 to a count."""
     try:
         compiled = jax.jit(run)
         return [compiled(float(seed), *args) for seed in range(count + 1)]
