@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Continue the campaign of the folder.")
 @click.option(
     "--cases", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", default=None,
-    help="Folder that gets the cases of new findings, for conformance run --also.",
+    help="Folder that gets the cases of new findings, for conformance run --also DIR.",
 )  # fmt: skip
 @json_option("the campaign and its findings")
 def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options: Any) -> int:
