@@ -165,6 +165,10 @@ def _rank(
     return rank_families(collect_used_names(tree, with_numpy=with_numpy), used)
 
 
+OF_ANY_FAMILY: Final = frozenset({"conformance.kit.laws", "conformance.kit.tolerances"})
+"""Modules of the kit that say nothing about the subject of a case."""
+
+
 def read_used_names(file: Path, *, with_numpy: bool = False) -> frozenset[str]:
     """Return the names that a case file uses, also by functions of the kit; none if it is broken.
 
@@ -180,7 +184,7 @@ def read_used_names(file: Path, *, with_numpy: bool = False) -> frozenset[str]:
     modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     kit = (
         read_used_names(FOR_CASES[name], with_numpy=with_numpy)
-        for name in modules & FOR_CASES.keys()
+        for name in modules & FOR_CASES.keys() - OF_ANY_FAMILY
     )
     return collect_used_names(tree, with_numpy=with_numpy).union(*kit)
 
