@@ -33,6 +33,8 @@ TIMEOUT: Final = 60.0
 """Seconds of a batch of many programs."""
 ALONE_TIMEOUT: Final = 20.0
 """Seconds of a program that runs alone."""
+PERTURBED: Final = "perturbed"
+"""Mode that perturbs the steps of a program; a number of runs follows."""
 _RUNNING: Final = re.compile(r"^program (\d+)$", re.MULTILINE)
 _PATH: Final = re.compile(r"out\[(\d+)\]\['([^']*)'\]\['(value|error)'\]\[(\d+)\]")
 
@@ -48,6 +50,11 @@ class ProgramRun:
 
     program: FuzzProgram
     modes: tuple[str, ...] = ("jit",)
+
+    @property
+    def is_perturbed(self) -> bool:
+        """Whether a mode perturbs its steps."""
+        return any(mode.startswith(PERTURBED) for mode in self.modes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +108,7 @@ def make_job(runs: Sequence[ProgramRun], planned: PlannedCell) -> Job:
         runs: The programs.
         planned: Cell of the job.
     """
-    x64 = runs[0].program.x64 or any(mode.startswith("perturbed") for mode in runs[0].modes)
+    x64 = runs[0].program.x64 or runs[0].is_perturbed
     programs = [_describe(run) for run in runs]
     name = hashlib.sha256(repr(programs).encode()).hexdigest()[:16]
     case = Case(
@@ -118,10 +125,9 @@ def _hash_file() -> str:
 
 
 def _describe(run: ProgramRun) -> dict[str, object]:
-    perturbed = any(mode.startswith("perturbed") for mode in run.modes)
-    source = run.program.render(RenderOptions(perturbed=perturbed))
+    source = run.program.render(RenderOptions(perturbed=run.is_perturbed))
     described: dict[str, object] = {"source": source, "modes": list(run.modes)}
-    if perturbed:
+    if run.is_perturbed:
         described["dtypes"] = run.program.dtypes
     return described
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.fuzz import numpy_twin
-from conformance.fuzz.batches import BatchExecutor, PerturbedRuns, ProgramRun
+from conformance.fuzz.batches import PERTURBED, BatchExecutor, PerturbedRuns, ProgramRun
 from conformance.fuzz.comparison import (
     Kind,
     ResultDifference,
@@ -117,7 +117,8 @@ class Evaluator:
             for program, a, b in zip(programs, results["older"], results["newer"], strict=True)
         ]
         doubtful = [number for number, each in enumerate(found) if needs_bound(each)]
-        bounds = self._bound([programs[number] for number in doubtful], SAMPLES, batches)
+        perturbed = [programs[number] for number in doubtful]
+        bounds = run_perturbed(perturbed, self.newer, SAMPLES, batches)
         for number, runs in zip(doubtful, bounds, strict=True):
             a, b = results["older"][number], results["newer"][number]
             found[number] = self._compare(programs[number], a["jit"], b, runs)
@@ -140,20 +141,9 @@ class Evaluator:
         a = results["older"][0]["jit"] if oracle == RELEASE else b["jit"]
         found = self._compare(program, a, b, None)
         if needs_bound(found):
-            (runs,) = self._bound([program], CONFIRMING_SAMPLES, batches)
+            (runs,) = run_perturbed([program], self.newer, CONFIRMING_SAMPLES, batches)
             found = self._compare(program, a, b, runs)
         return next((each for each in found.divergences if each.oracle == oracle), None)
-
-    def _bound(
-        self, programs: Sequence[FuzzProgram], samples: int, batches: BatchExecutor
-    ) -> list[PerturbedRuns]:
-        """Return the perturbed runs of programs."""
-        if not programs:
-            return []
-        mode = f"perturbed {samples}"
-        runs = [ProgramRun(program=program, modes=(mode,)) for program in programs]
-        found = batches.run({"bounds": (self.newer, runs)})["bounds"]
-        return [split_runs(results[mode], samples) for results in found]
 
     def _compare(
         self,
@@ -198,14 +188,27 @@ class Evaluator:
         return Evaluation(outcome=new.outcome, divergences=tuple(found), message=new.signature)
 
 
-def split_runs(result: ProgramResult, samples: int) -> PerturbedRuns:
-    """Return the runs of the mode `perturbed`.
+def run_perturbed(
+    programs: Sequence[FuzzProgram], cell: PlannedCell, samples: int, batches: BatchExecutor
+) -> list[PerturbedRuns]:
+    """Run programs with perturbed steps.
 
     Args:
-        result: Its result, with the leaves of all runs.
+        programs: The programs.
+        cell: Cell to run them in.
         samples: Number of perturbed runs of each kind.
+        batches: Runs them.
     """
-    count = samples + 1
+    if not programs:
+        return []
+    mode = f"{PERTURBED} {samples}"
+    runs = [ProgramRun(program=program, modes=(mode,)) for program in programs]
+    found = batches.run({mode: (cell, runs)})[mode]
+    return [_split_runs(results[mode], samples + 1) for results in found]
+
+
+def _split_runs(result: ProgramResult, count: int) -> PerturbedRuns:
+    """Return the runs of a result, which has the leaves of so many of each kind."""
     size = len(result.leaves) // (2 * count)
     runs = [
         replace(result, leaves=result.leaves[number * size : (number + 1) * size])

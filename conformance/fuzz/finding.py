@@ -10,6 +10,7 @@ import msgspec
 
 from conformance.fuzz.comparison import Kind
 from conformance.fuzz.evaluation import RELEASE
+from conformance.fuzz.launch import EXPLICIT
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 SIMILAR: Final = 0.8
 """Share of equal words of two messages that say the same about different operations."""
-WITH_MESH: Final = frozenset({"shard_map", "jit(shardings)", "explicit mesh"})
+WITH_MESH: Final = frozenset({"shard_map", "jit(shardings)", EXPLICIT})
 """Transforms and launches with a mesh."""
 _NUMBER: Final = re.compile(r"\d+")
 

@@ -20,7 +20,7 @@ from conformance.fuzz.evaluation import (
     compare_with_numpy,
     find_failure,
     is_missing,
-    split_runs,
+    run_perturbed,
 )
 from conformance.fuzz.finding import Finding, ReleaseResult
 from conformance.fuzz.generation import shrink
@@ -100,14 +100,12 @@ def date(
         cells: Cells of all releases of the campaign, the oldest first.
     """
     modes = choose_modes(finding.oracle)
-    run = BatchExecutor(executor).run
+    batches = BatchExecutor(executor)
     work = {cell.release: (cell, [ProgramRun(program=program, modes=modes)]) for cell in cells}
-    results = {release: found[0] for release, found in run(work).items()}
+    results = {release: found[0] for release, found in batches.run(work).items()}
     perturbed: PerturbedRuns | None = None
     if finding.kind in {str(kind) for kind in BOUNDED} and finding.oracle != NUMPY:
-        mode = f"perturbed {CONFIRMING_SAMPLES}"
-        newest = {"bounds": (cells[-1], [ProgramRun(program=program, modes=(mode,))])}
-        perturbed = split_runs(run(newest)["bounds"][0][mode], CONFIRMING_SAMPLES)
+        (perturbed,) = run_perturbed([program], cells[-1], CONFIRMING_SAMPLES, batches)
     kinds: list[str] = []
     last: ProgramResult | None = None
     for by_mode in results.values():
