@@ -26,7 +26,7 @@ import ml_dtypes
 import numpy as np
 
 from conformance.errors import ConformanceError
-from conformance.kit.tolerances import DEFAULTS
+from conformance.kit import tolerances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -213,12 +213,7 @@ class Limits:
 
 def find_defaults(dtype: np.dtype[Any]) -> tuple[float, float]:
     """Return the default `(rtol, scale)` of a floating or complex dtype."""
-    name = f"float{4 * dtype.itemsize}" if dtype.kind == "c" else dtype.name
-    if name in DEFAULTS:
-        return DEFAULTS[name]
-    # Types of 8 bits and fewer: new ones appear with releases of ml_dtypes.
-    eps = float(_FINFO(dtype).eps)
-    return eps, eps / 2
+    return tolerances.find_defaults(dtype, _FINFO)
 
 
 def _find_largest(array: NDArray[Any]) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from conformance.kit.tolerances import DEFAULTS
+from conformance.kit.tolerances import find_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,13 +203,7 @@ def _resolve_limits(
     atol: float | None,
     magnitude: float | None,
 ) -> tuple[float, float]:
-    dtype = expected.dtype
-    name = f"float{4 * dtype.itemsize}" if dtype.kind == "c" else dtype.name
-    if name in DEFAULTS:
-        relative, scale = DEFAULTS[name]
-    else:
-        relative = float(jax.numpy.finfo(dtype).eps)
-        scale = relative / 2
+    relative, scale = find_defaults(expected.dtype, jax.numpy.finfo)
     if rtol is not None:
         relative, scale = rtol, 0.0
     largest = _measure(expected) if magnitude is None else magnitude
