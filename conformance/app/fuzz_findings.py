@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.new_case import NewOptions, port_script
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
+from conformance.fuzz.comparison import Kind
 from conformance.fuzz.script_file import render_script
 from conformance.report.fuzz_issue import render_fuzz_issue
 from conformance.scratch import temporary_folder
@@ -71,7 +72,8 @@ class FindingFolders:
         write_atomically(folder / SCRIPT, script.encode())
         issue = render_fuzz_issue(finding, script, self.versions)
         write_atomically(folder / ISSUE, issue.encode())
-        if finding.known or (folder / CASE).exists():
+        # A program that hangs on every release has no end that a case could expect.
+        if finding.known or finding.kind == Kind.HANG or (folder / CASE).exists():
             return
         try:
             case = self._propose_case(finding, folder / SCRIPT)

@@ -25,6 +25,8 @@ DTYPES: Final = (
 )  # fmt: skip
 """All dtypes, the simplest first: Hypothesis shrinks towards it."""
 
+WIDE_EXPONENT: Final = 1e-30
+"""Denormal numbers below it do not occur in use."""
 PARTS: Final = {"complex64": "float32", "complex128": "float64"}
 """Dtype of the real part of a complex dtype."""
 _NARROWED: Final = {
@@ -120,6 +122,11 @@ def get_limits(dtype: str) -> FloatLimits:
         float(info.eps), float(info.max), float(info.smallest_normal),
         float(info.smallest_subnormal),
     )  # fmt: skip
+
+
+def has_wide_exponent(dtype: str) -> bool:
+    """Return whether denormal numbers of a floating-point dtype are too small to occur in use."""
+    return get_limits(dtype).smallest_normal < WIDE_EXPONENT
 
 
 def find_numpy_dtype(name: str) -> np.dtype[Any]:

@@ -31,7 +31,7 @@ SIGNATURE: Final = 100
 """Characters of a message that count: what follows quotes the program."""
 TIMEOUT: Final = 60.0
 """Seconds of a batch of many programs."""
-ALONE_TIMEOUT: Final = 20.0
+ALONE_TIMEOUT: Final = 10.0
 """Seconds of a program that runs alone."""
 PERTURBED: Final = "perturbed"
 """Mode that perturbs the steps of a program; a number of runs follows."""

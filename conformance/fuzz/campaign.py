@@ -13,9 +13,10 @@ from conformance.fuzz.campaign_log import Round
 from conformance.fuzz.comparison import Kind
 from conformance.fuzz.finding import has_same_root
 from conformance.fuzz.findings import date, make_finding
-from conformance.fuzz.generation import generate, replay
+from conformance.fuzz.generation import generate, generate_each, replay
 from conformance.fuzz.known_changes import find_known
 from conformance.fuzz.strategies import ProgramSpace
+from conformance.fuzz.sweep import plan_sweep
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 PROGRAMS: Final = 250
 """Programs of a round."""
-WIDE_ROUND: Final = 8
-"""One round of so many runs with 64-bit types enabled."""
+WIDE_ROUND: Final = 16
+"""Two rounds of so many run with 64-bit types enabled."""
 MOST_OCCURRENCES: Final = 200
 """Ids of programs that are recorded for one finding."""
 
@@ -75,17 +76,14 @@ class Campaign:
 
     def _run_round(self, number: int) -> None:
         start = time.monotonic()
-        x64 = number % WIDE_ROUND == WIDE_ROUND - 1
-        space = ProgramSpace(operations=self.operations, x64=x64)
+        x64 = number % WIDE_ROUND >= WIDE_ROUND - 2
         tried = self.log.tried
-        # A campaign has a range of seeds of its own.
-        seed = self.log.settings.seed * 2**16 + number
-        new = [one for one in generate(space, seed, PROGRAMS) if one.program.id not in tried]
+        new = [one for one in self._generate(number, x64=x64) if one.program.id not in tried]
         found = self.evaluator.evaluate([one.program for one in new])
         evaluated = time.monotonic() - start
         for one, evaluation in zip(new, found, strict=True):
             for divergence in evaluation.divergences:
-                self._take(space, one, divergence)
+                self._take(one, divergence)
         outcomes = Counter(str(each.outcome) for each in found)
         self.log.add_round(
             Round(
@@ -96,6 +94,16 @@ class Campaign:
         )  # fmt: skip
         self.report(self._describe_round(found, evaluated))
 
+    def _generate(self, number: int, *, x64: bool) -> list[GeneratedProgram]:
+        """Return the programs of a round: of a sweep in even ones, otherwise random."""
+        # A campaign has a range of seeds of its own.
+        seed = self.log.settings.seed * 2**16 + number
+        if number % 2:
+            space = ProgramSpace(operations=self.operations, x64=x64)
+            return generate(space, seed, PROGRAMS)
+        spaces = plan_sweep(self.operations, number // 2 * PROGRAMS, PROGRAMS, x64=x64)
+        return generate_each(spaces, seed)
+
     def _describe_round(self, found: Sequence[Evaluation], seconds: float) -> str:
         valid = sum(each.outcome is Outcome.OK for each in found)
         return (
@@ -103,9 +111,7 @@ class Campaign:
             f"{valid / seconds:.1f} a second; {len(self.log.findings)} findings"
         )
 
-    def _take(
-        self, space: ProgramSpace, generated: GeneratedProgram, divergence: Divergence
-    ) -> None:
+    def _take(self, generated: GeneratedProgram, divergence: Divergence) -> None:
         """Make a finding of a divergence, or count it for a known one."""
         for known in self.log.findings.values():
             if known.covers(generated.program, divergence):
@@ -116,13 +122,13 @@ class Campaign:
                 if divergence.difference.kind is Kind.HANG or not is_power_of_two(count):
                     return
                 break
-        finding = make_finding(self.evaluator, space, generated, divergence)
+        finding = make_finding(self.evaluator, generated, divergence)
         if finding is None:
             return
         if finding.id in self.log.findings:
             self._count(self.log.findings[finding.id], generated.program)
             return
-        shrunk = replay(space, bytes.fromhex(finding.choices))
+        shrunk = replay(generated.space, bytes.fromhex(finding.choices))
         finding = date(finding, shrunk, self.evaluator.executor, self.cells)
         finding = msgspec.structs.replace(
             finding, known=find_known(finding, self.changes, self.cases)

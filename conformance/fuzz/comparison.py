@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.fuzz.array_type import count_bits, find_numpy_dtype, get_kind, get_limits
+from conformance.fuzz.array_type import (
+    count_bits,
+    find_numpy_dtype,
+    get_kind,
+    get_limits,
+    has_wide_exponent,
+)
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -45,6 +51,8 @@ class Kind(StrEnum):
     """One is NaN or infinite where the other is not, or is infinite with another sign."""
     VALUE = "value"
     """Numbers differ by more than the error bound."""
+    DENORMAL = "denormal"
+    """Numbers differ by less than the smallest normal number: one of them is flushed to zero."""
     WEAK_TYPE = "weak type"
     SHARDING = "sharding"
 
@@ -209,10 +217,13 @@ def _compare_arrays(
         if found := _describe(Kind.NAN, x, y, special, dtype):
             return found
         differing = ~equal & (np.abs(x - y) > error) & decided
+        denormal = np.abs(x - y) < get_limits(dtype).smallest_normal * has_wide_exponent(dtype)
         # -0.0 and 0.0 are equal here, and yet another result.
         signs = equal & (np.signbit(x.real) != np.signbit(y.real)) & ~np.isnan(x) & (error == 0)
-    return _describe(Kind.VALUE, x, y, differing, dtype) or _describe(
-        Kind.VALUE, x, y, signs, f"sign of zero, {dtype}"
+    return (
+        _describe(Kind.VALUE, x, y, differing & ~denormal, dtype)
+        or _describe(Kind.VALUE, x, y, signs, f"sign of zero, {dtype}")
+        or _describe(Kind.DENORMAL, x, y, differing, "denormal numbers")
     )
 
 

@@ -38,7 +38,7 @@ SAMPLES: Final = 5
 """Perturbed runs for an error bound."""
 CONFIRMING_SAMPLES: Final = 16
 """Perturbed runs for the error bound of a finding."""
-BOUNDED: Final = frozenset({Kind.VALUE, Kind.NAN})
+BOUNDED: Final = frozenset({Kind.VALUE, Kind.NAN, Kind.DENORMAL})
 """Kinds of differences that an error bound decides about."""
 FAILURES: Final = {Outcome.CRASHED: Kind.CRASH, Outcome.TIMED_OUT: Kind.HANG}
 """Outcomes that are findings on every release. A host without memory is none."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.fuzz.comparison import Kind
-from conformance.fuzz.evaluation import RELEASE
+from conformance.fuzz.evaluation import NUMPY, RELEASE
 from conformance.fuzz.launch import EXPLICIT
 from conformance.model.outcome import Outcome
 
@@ -129,6 +129,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         difference = divergence.difference
         if (self.oracle, self.kind) != (divergence.oracle, str(difference.kind)):
             return False
+        if self.kind == Kind.DENORMAL:
+            return True
         if self.kind == Kind.ERROR and is_similar(self.detail, difference.detail):
             return True
         return {*self.operations} <= program.operations and {*self.transforms} <= {*program.around}
@@ -139,21 +141,25 @@ def has_same_root(a: Finding, b: Finding) -> bool:
 
     A program that is not shrunk to the end has operations that do not matter. Shardings of results
     are decided by the transforms with a mesh: operations are only what is sharded. An error is
-    known by its message, a changed message by most of its words.
+    known by its message, a changed message by most of its words. Flushed numbers are a mode of the
+    compiler, in whichever operation.
 
     Args:
         a: A dated finding.
         b: A later one.
     """
+    if {a.oracle, b.oracle} == {RELEASE, NUMPY}:
+        # A change made a result right or wrong.
+        return a.turning_points == b.turning_points and a.kind == b.kind and _is_within(a, b)
     if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
         return False
-    if a.detail == b.detail and _is_within(a, b):
+    if a.kind == Kind.SHARDING and {*a.transforms} & WITH_MESH == {*b.transforms} & WITH_MESH:
         return True
-    if a.kind == Kind.SHARDING:
-        return {*a.transforms} & WITH_MESH == {*b.transforms} & WITH_MESH
-    if a.kind == Kind.ERROR:
-        return is_similar(a.detail, b.detail)
-    return a.kind == Kind.OUTCOME and a.detail == b.detail
+    if a.kind == Kind.ERROR and is_similar(a.detail, b.detail):
+        return True
+    if a.detail != b.detail:
+        return False
+    return a.kind in {Kind.OUTCOME, Kind.DENORMAL} or _is_within(a, b)
 
 
 def _is_within(a: Finding, b: Finding) -> bool:

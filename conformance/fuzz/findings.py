@@ -23,8 +23,8 @@ from conformance.fuzz.evaluation import (
     run_perturbed,
 )
 from conformance.fuzz.finding import Finding, ReleaseResult
-from conformance.fuzz.generation import shrink
 from conformance.fuzz.result_text import render_result
+from conformance.fuzz.shrinking import shrink
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from conformance.fuzz.evaluation import Divergence, Evaluator
     from conformance.fuzz.generation import GeneratedProgram
     from conformance.fuzz.program import FuzzProgram
-    from conformance.fuzz.strategies import ProgramSpace
 
 SHRINKING: Final = 120.0
 """Seconds to shrink one program."""
+SHRINKING_HANGS: Final = 30.0
+"""Seconds to shrink one that hangs: a trial that hangs takes the whole time limit of a program."""
 
 
 def make_finding(
     evaluator: Evaluator,
-    space: ProgramSpace,
     generated: GeneratedProgram,
     divergence: Divergence,
 ) -> Finding | None:
@@ -52,7 +52,6 @@ def make_finding(
 
     Args:
         evaluator: Evaluates programs.
-        space: The programs that it was drawn from.
         generated: The program.
         divergence: How it diverges.
 
@@ -67,7 +66,8 @@ def make_finding(
 
     if observe(generated.program) is None:
         return None
-    shrunk = shrink(space, generated, lambda program: observe(program) is not None, SHRINKING)
+    seconds = SHRINKING_HANGS if kind is Kind.HANG else SHRINKING
+    shrunk = shrink(generated, lambda program: observe(program) is not None, seconds)
     difference = observe(shrunk.program) or divergence.difference
     operations = tuple(sorted(shrunk.program.operations))
     transforms = shrunk.program.around
@@ -83,7 +83,7 @@ def make_finding(
         script=shrunk.program.render(),
         twin=shrunk.program.render_twin(perturbed=False),
         choices=shrunk.choices.hex(),
-        x64=space.x64,
+        x64=generated.space.x64,
         programs=(generated.program.id,),
     )
 
@@ -93,6 +93,8 @@ def date(
 ) -> Finding:
     """Return a finding with its releases, and with the results of its program on each.
 
+    A program that hangs on both ends runs on these alone.
+
     Args:
         finding: The finding.
         program: Its shrunk program.
@@ -101,6 +103,8 @@ def date(
     """
     modes = choose_modes(finding.oracle)
     batches = BatchExecutor(executor)
+    if (finding.oracle, finding.kind) == (PROCESS, Kind.HANG):
+        cells = (cells[0], cells[-1])
     work = {cell.release: (cell, [ProgramRun(program=program, modes=modes)]) for cell in cells}
     results = {release: found[0] for release, found in batches.run(work).items()}
     perturbed: PerturbedRuns | None = None

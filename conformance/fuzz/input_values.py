@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from conformance.fuzz.array_type import get_kind
+from conformance.fuzz.array_type import PARTS, get_kind
 
 if TYPE_CHECKING:
     from conformance.fuzz.array_type import ArrayType
@@ -53,13 +53,19 @@ def draw_input(scope: Scope, type_: ArrayType) -> str:
     values = [_draw_value(scope, type_.dtype) for _ in range(scope.integer(1, count))]
     elements = ", ".join(values)
     if not shape:
-        return _make_array(values[0], type_.dtype)
+        return make_array(values[0], type_.dtype)
     if shape == (len(values),):
-        return _make_array(f"[{elements}]", type_.dtype)
-    return _make_array(f"np.resize([{elements}], {shape})", type_.dtype)
+        return make_array(f"[{elements}]", type_.dtype)
+    return make_array(f"np.resize([{elements}], {shape})", type_.dtype)
 
 
-def _make_array(code: str, dtype: str) -> str:
+def make_array(code: str, dtype: str) -> str:
+    """Return the expression of an array of a dtype.
+
+    Args:
+        code: Its values.
+        dtype: Its dtype.
+    """
     if dtype in NUMPY:
         return f'np.array({code}, "{dtype}")'
     return _convert(f"np.array({code})", dtype)
@@ -77,7 +83,8 @@ def _draw_value(scope: Scope, dtype: str) -> str:
     if kind == "bool":
         return scope.choose(["True", "False"])
     if kind == "complex":
-        return f"{_draw_float(scope, 'float32')}+{_draw_float(scope, 'float32')}*1j"
+        part = PARTS[dtype]
+        return f"complex({_draw_float(scope, part)}, {_draw_float(scope, part)})"
     if kind == "float":
         return _draw_float(scope, dtype)
     bits = int(dtype.removeprefix("u").removeprefix("int"))
@@ -103,4 +110,11 @@ def _draw_float(scope: Scope, dtype: str) -> str:
         math.inf, -math.inf, math.nan, -0.0, LARGEST[dtype], -LARGEST[dtype], TINY[dtype],
         -TINY[dtype], 1e-3, 1e3,
     ]  # fmt: skip
-    return repr(scope.choose(special)).replace("inf", "np.inf").replace("nan", "np.nan")
+    return spell_number(scope.choose(special))
+
+
+def spell_number(number: complex) -> str:
+    """Return a number as a Python expression."""
+    if isinstance(number, complex):
+        return f"complex({spell_number(number.real)}, {spell_number(number.imag)})"
+    return repr(number).replace("inf", "np.inf").replace("nan", "np.nan")

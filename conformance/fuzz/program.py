@@ -119,6 +119,34 @@ class Launch:
     devices: int = 1
 
 
+class Part(NamedTuple):
+    """What can be left out of a program, as choices of Hypothesis for the program.
+
+    Attributes:
+        choices: Start and end of each sequence of its choices, in order.
+        switch: Position of an earlier choice, which is 0 without it; None if it is left out with
+            its choices.
+    """
+
+    choices: tuple[tuple[int, int], ...] = ()
+    switch: int | None = None
+
+
+class ValueRange(NamedTuple):
+    """A range of a table of values, as choices of Hypothesis.
+
+    Attributes:
+        position: Position of three choices: 0 for not the whole table, where the range begins, and
+            how many values it has more than one.
+        start: Where it begins.
+        size: How many values it has.
+    """
+
+    position: int
+    start: int
+    size: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuzzProgram:
     """A generated program.
@@ -130,8 +158,8 @@ class FuzzProgram:
         launch: How it is launched; None for by `jit` alone.
         devices: Number of devices that it needs.
         x64: Whether 64-bit types are enabled.
-        parts: For each step and transform, from where to where its choices are among those of
-            Hypothesis for the program.
+        parts: Its parts: steps, transforms, launch, lengths of vectors.
+        ranges: Ranges of tables that its inputs are made of.
     """
 
     body: ProgramFunction
@@ -140,7 +168,8 @@ class FuzzProgram:
     launch: Launch | None = None
     devices: int = 1
     x64: bool = False
-    parts: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    parts: tuple[Part, ...] = field(default=(), compare=False)
+    ranges: tuple[ValueRange, ...] = field(default=(), compare=False)
 
     @property
     def id(self) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.control import current_build_context
 
 from conformance.fuzz.array_type import DTYPES, NARROW, WIDE, ArrayType, get_kind
-from conformance.fuzz.program import Step, Variable
+from conformance.fuzz.program import Part, Step, ValueRange, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 EXTENTS: Final = (2, 3, 4, 1, 5, 8, 0)
 """Extents of new dimensions, the simplest first."""
+MOSTLY: Final = 95
+"""Per cent of the draws of a length and of a range that are the whole of it."""
 MOST_ELEMENTS: Final = 4096
 """Elements of a result: programs compute little and print as a whole."""
+
+
+def count_choices() -> int:
+    """Return of how many choices of Hypothesis the program is made so far."""
+    return len(current_build_context().data.nodes)
 
 
 @dataclass(slots=True)
@@ -34,32 +41,36 @@ class Scope:
     Attributes:
         draw: Draws from a strategy.
         x64: Whether 64-bit types are enabled.
+        length: Length of new vectors, which new arrays are then where they may be; 0 for none.
         axes: Sizes of the named axes that collectives may use, by name.
         outer: The scope around this one, whose variables it may use; None for the outermost.
         numbers: Numbers of new names.
         inputs: Parameters so far; an operation that finds no operand adds one.
         variables: Parameters and results of steps so far, the newest last.
         steps: Steps so far.
-        parts: See `FuzzProgram.parts`.
+        parts: See `FuzzProgram`.
+        ranges: See `FuzzProgram`.
     """
 
     draw: Draw
     x64: bool = False
+    length: int = 0
     axes: Mapping[str, int] = field(default_factory=dict)
     outer: Scope | None = None
     numbers: Iterator[int] = field(default_factory=itertools.count)
     inputs: list[Variable] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    parts: list[tuple[int, int]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    ranges: list[ValueRange] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def part(self) -> Iterator[None]:
-        """Record which choices of Hypothesis a part of the program is made of."""
-        data = current_build_context().data
-        start = len(data.nodes)
-        yield
-        self.parts.append((start, len(data.nodes)))
+    def record(self) -> Iterator[list[tuple[int, int]]]:
+        """Yield a list that gets the start and the end of the choices of Hypothesis within."""
+        found: list[tuple[int, int]] = []
+        start = count_choices()
+        yield found
+        found.append((start, count_choices()))
 
     def choose(self, values: Sequence[T]) -> T:
         """Draw one of some values; Hypothesis shrinks to the first."""
@@ -98,6 +109,19 @@ class Scope:
         """Draw an integer; Hypothesis shrinks to 0, or to the one next to it."""
         return int(self.draw(st.integers(smallest, largest)))
 
+    def choose_range(self, size: int) -> slice:
+        """Draw a range of a table, mostly all of it; Hypothesis shrinks to the first value.
+
+        Args:
+            size: Size of the table.
+        """
+        position = count_choices()
+        # All are drawn, whatever the first one is: later choices stay where they are.
+        whole, start, more = self.happens(MOSTLY), *(self.integer(0, size - 1) for _ in range(2))
+        chosen = slice(0, size) if whole else slice(start, min(start + 1 + more, size))
+        self.ranges.append(ValueRange(position, chosen.start, chosen.stop - chosen.start))
+        return chosen
+
     def choose_dtype(self, kinds: Sequence[str], *, narrow: bool = False) -> str:
         """Draw a dtype.
 
@@ -116,13 +140,16 @@ class Scope:
         )
 
     def choose_shape(self, smallest: int = 0, largest: int = 3, least: int = 0) -> tuple[int, ...]:
-        """Draw a shape.
+        """Draw a shape, mostly that of a long vector where the scope has a length.
 
         Args:
             smallest: Smallest rank.
             largest: Largest rank.
             least: Smallest extent of a dimension.
         """
+        if self.length and smallest <= 1 <= largest and self.length >= least:
+            self.parts.append(Part(switch=count_choices()))
+            return (self.length if self.happens(MOSTLY) else 1,)
         ranks = sorted(range(smallest, largest + 1), key=lambda rank: (rank != 1, rank))
         extents = [extent for extent in EXTENTS if extent >= least]
         return tuple(self.choose(extents) for _ in range(self.choose(ranks)))
@@ -154,10 +181,13 @@ class Scope:
             accept: Whether a type fits.
             make: Draws the type of a new parameter.
         """
+        if self.length:  # two vectors hold all pairs of values
+            return self.add_input(make())
         known = [variable for variable in reversed(self.variables) if accept(variable.type)]
         # Zero is the new one, so that a choice means the same after another step was cut.
-        number = self.integer(0, len(known)) if known else 0
-        if number:
+        # It is drawn even where nothing fits, for the same reason.
+        number = self.integer(0, max(1, len(known)))
+        if 0 < number <= len(known):
             return known[number - 1]
         if self.outer is None:
             return self.add_input(make())

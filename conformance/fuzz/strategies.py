@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
 from conformance.fuzz.array_type import ArrayType, has_inexact
 from conformance.fuzz.input_values import draw_input
-from conformance.fuzz.launch import LAUNCH_KINDS, make_launch
+from conformance.fuzz.launch import LAUNCH_KINDS, LaunchKind, make_launch
 from conformance.fuzz.operations import COSTLY, OPERATIONS
-from conformance.fuzz.program import FuzzProgram, ProgramFunction, Transform
-from conformance.fuzz.scope import MOST_ELEMENTS, Scope
+from conformance.fuzz.program import FuzzProgram, Part, ProgramFunction, Transform
+from conformance.fuzz.scope import MOST_ELEMENTS, MOSTLY, Scope, count_choices
+from conformance.fuzz.transform import TransformFrame
 from conformance.fuzz.transforms import TRANSFORMS
+from conformance.fuzz.value_tables import LENGTH, draw_table_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from conformance.fuzz.operation import Operation
     from conformance.fuzz.scope import Draw
@@ -38,12 +40,21 @@ class ProgramSpace:
 
     Attributes:
         operations: Operations of their steps.
-        transforms: Transforms around them.
+        transforms: Transforms to draw those around them from.
+        around: Transforms around each of them, the innermost first; None to draw them.
+        launches: Kinds of launches.
+        steps: The most steps of the innermost function.
+        tables: Whether arrays are long vectors of special values, see
+            `conformance.fuzz.value_tables`.
         x64: Whether they run with 64-bit types enabled.
     """
 
     operations: tuple[Operation, ...] = OPERATIONS
     transforms: tuple[TransformKind, ...] = TRANSFORMS
+    around: tuple[TransformKind, ...] | None = None
+    launches: tuple[LaunchKind, ...] = LAUNCH_KINDS
+    steps: int = MOST_STEPS
+    tables: bool = False
     x64: bool = False
 
 
@@ -55,40 +66,45 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         draw: Draws from a strategy.
         space: The programs to draw from.
     """
-    scope = Scope(draw=draw, x64=space.x64)
+    scope = Scope(draw=draw, x64=space.x64, length=LENGTH if space.tables else 0)
     # Drawn before the steps, which can then be cut without it.
-    launch_kind = scope.choose(LAUNCH_KINDS)
-    kinds: list[TransformKind] = []
-    for _ in range(MOST_TRANSFORMS):
-        with scope.part():
-            kind = _draw_transform(scope, space, kinds)
-        if kind is None:
-            break
-        kinds.append(kind)
-    framed = [(kind, kind.make_frame(scope, number)) for number, kind in enumerate(kinds)]
+    launch_switch = count_choices()
+    launch_kind = scope.choose(space.launches)
+    drawn = [*_draw_transforms(scope, space)]
+    for number, one in enumerate(drawn):
+        with scope.record() as choices:
+            one.frame = one.kind.make_frame(scope, number)
+        one.choices += choices
     if launch_kind.mesh:  # a program has one mesh
-        framed = [(kind, frame) for kind, frame in framed if not frame.mesh]
-    scope.axes = {name: size for _, frame in framed for name, size in frame.axes.items()}
-    modes = {mode for kind, _ in framed for mode in kind.modes}
+        drawn = [one for one in drawn if not one.frame.mesh]
+    scope.axes = {name: size for one in drawn for name, size in one.frame.axes.items()}
+    modes = {mode for one in drawn for mode in one.kind.modes}
 
     def is_usable(operation: Operation) -> bool:
         return bool(scope.axes or not operation.needs_axis) and not modes & {*operation.lacks}
 
-    body = _draw_body(scope, space.operations, is_usable, inexact=bool(modes))
+    body = _draw_body(scope, space, is_usable, inexact=bool(modes))
     transforms: list[Transform] = []
     types = tuple(variable.type for variable in body.parameters)
     results = tuple(variable.type for variable in body.results)
-    for kind, frame in framed:
-        made = kind.apply(scope, frame, types, results)
-        if made is None or any(one.size > MOST_ELEMENTS for one in (*made.types, *made.results)):
-            if frame.axes:
+    for one in drawn:
+        with scope.record() as choices:
+            made = one.kind.apply(scope, one.frame, types, results)
+        one.choices += choices
+        if made is None or any(each.size > MOST_ELEMENTS for each in (*made.types, *made.results)):
+            if one.frame.axes:
                 break  # the collectives of the body have no axis without it
             continue
         transforms.append(made)
         types, results = made.types, made.results
-    inputs = tuple(draw_input(scope, type_) for type_ in types)
-    devices = max([1, *(frame.devices for _, frame in framed)])
-    launch = make_launch(scope, launch_kind, types)
+    inputs = tuple(
+        draw_table_input(scope, type_, number) if space.tables else draw_input(scope, type_)
+        for number, type_ in enumerate(types)
+    )
+    devices = max([1, *(one.frame.devices for one in drawn)])
+    with scope.record() as choices:
+        launch = make_launch(scope, launch_kind, types)
+    around = [Part((*one.choices,), one.switch) for one in drawn]
     return FuzzProgram(
         body=body,
         transforms=tuple(transforms),
@@ -96,8 +112,42 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         launch=launch,
         devices=max(devices, launch.devices if launch else 1),
         x64=space.x64,
-        parts=tuple(scope.parts),
+        parts=(Part((*choices,), launch_switch), *around, *scope.parts),
+        ranges=tuple(scope.ranges),
     )
+
+
+@dataclass(slots=True)
+class _DrawnTransform:
+    """A transform while a program is drawn.
+
+    Attributes:
+        kind: Its kind.
+        choices: Start and end of each sequence of its choices so far.
+        switch: See `Part`.
+        frame: What it offers to the function within it, once that is drawn.
+    """
+
+    kind: TransformKind
+    choices: list[tuple[int, int]]
+    switch: int | None = None
+    frame: TransformFrame = field(default_factory=lambda: TransformFrame(number=0))
+
+
+def _draw_transforms(scope: Scope, space: ProgramSpace) -> Iterator[_DrawnTransform]:
+    """Yield the transforms of a program, the innermost first."""
+    for given in space.around or ():
+        switch = count_choices()
+        if scope.happens(MOSTLY):
+            yield _DrawnTransform(given, [], switch)
+    kinds: list[TransformKind] = []
+    for _ in range(MOST_TRANSFORMS if space.around is None else 0):
+        with scope.record() as choices:
+            kind = _draw_transform(scope, space, kinds)
+        if kind is None:
+            break
+        kinds.append(kind)
+        yield _DrawnTransform(kind, choices)
 
 
 def _draw_transform(
@@ -130,7 +180,7 @@ def _draw_step(
 
 def _draw_body(
     scope: Scope,
-    operations: Sequence[Operation],
+    space: ProgramSpace,
     is_usable: Callable[[Operation], bool],
     *,
     inexact: bool,
@@ -139,13 +189,14 @@ def _draw_body(
 
     Args:
         scope: Its scope.
-        operations: Operations to choose from.
+        space: The programs to draw from.
         is_usable: Whether one can be used within the transforms of the program.
         inexact: Whether its results must be floating-point or complex, to be differentiated.
     """
-    for _ in range(MOST_STEPS):
-        with scope.part():
-            more = _draw_step(scope, operations, is_usable)
+    for _ in range(space.steps):
+        with scope.record() as choices:
+            more = _draw_step(scope, space.operations, is_usable)
+        scope.parts.append(Part((*choices,)))
         if not more:
             break
     if not scope.variables:

@@ -15,7 +15,7 @@ from conformance.cells.cell import Cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.fuzz import campaign, findings
 from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings, Round
-from conformance.fuzz.finding import Finding, has_same_root
+from conformance.fuzz.finding import Finding, ReleaseResult, has_same_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,6 +118,16 @@ LONG_ERROR = {
 }
 ERROR = {"kind": "error", "detail": "TypeError: a became TypeError: b"}
 
+CHANGED = {
+    "kind": "value",
+    "oracle": "release",
+    "releases": ("0.12.0",),
+    "results": tuple(
+        ReleaseResult(release=release, outcome="ok", text="", differs=release != "0.11.2")
+        for release in ("0.11.2", "0.12.0", "0.12.0.1")
+    ),
+}
+
 
 @pytest.mark.parametrize(
     ("first", "change", "same"),
@@ -135,12 +145,19 @@ ERROR = {"kind": "error", "detail": "TypeError: a became TypeError: b"}
         ({}, {"operations": ("jnp.sin",)}, False),
         ({}, {"operations": ("jnp.cumsum", "jnp.sin"), "transforms": ("vmap", "jit")}, True),
         ({}, {"operations": ("jnp.cumsum", "jnp.sin"), "transforms": ()}, False),
+        ({"kind": "denormal"}, {"operations": ("jnp.sin",)}, True),
+        (CHANGED, {"oracle": "numpy", "releases": ("0.12.0", "0.12.0.1")}, True),
+        (CHANGED, {"oracle": "numpy", "operations": ("jnp.sin",)}, False),
+        (CHANGED, {"oracle": "numpy", "kind": "nan"}, False),
     ],
 )
-def test_shardings_and_errors_that_change_together_are_one_finding(
-    first: dict[str, str], change: dict[str, object], same: bool
+def test_changes_with_one_cause_are_one_finding(
+    first: dict[str, object], change: dict[str, object], same: bool
 ) -> None:
-    """Shardings under the same transforms, errors with the same messages, larger programs."""
+    """Shardings under the same transforms, errors with the same messages, larger programs.
+
+    A change that made a result wrong is seen by comparison with NumPy, too.
+    """
     one = msgspec.structs.replace(FINDING, **first)
     assert has_same_root(one, msgspec.structs.replace(one, **change)) is same
 

@@ -6,18 +6,14 @@ import ast
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.fuzz.generation import generate, replay, shrink
+from conformance.fuzz.generation import generate
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import COSTLY, OPERATIONS
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.fuzz.transforms import TRANSFORMS
-
-if TYPE_CHECKING:
-    from conformance.fuzz.program import FuzzProgram
 
 SPACE = ProgramSpace()
 PROGRAMS = generate(SPACE, 1, 200)
@@ -87,53 +83,6 @@ def test_operations_can_be_selected(patterns: tuple[str, ...]) -> None:
     for program in (one.program for one in generate(space, 3, 20)):
         outer = {step.operation for step in program.body.steps}
         assert outer <= names | {".astype", "jnp.zeros"}
-
-
-def test_a_program_is_shrunk_to_what_still_fails() -> None:
-    """The other steps and transforms disappear."""
-    wanted = next(
-        one for one in PROGRAMS if len(one.program.body.steps) > 2 and one.program.transforms
-    )
-    name = wanted.program.body.steps[1].operation
-    transform = wanted.program.transforms[0].name
-
-    def fails(program: FuzzProgram) -> bool:
-        around = {each.name for each in program.transforms}
-        return name in program.operations and transform in around
-
-    shrunk = shrink(SPACE, wanted, fails, seconds=20)
-    assert fails(shrunk.program)
-    assert len(shrunk.program.body.steps) < len(wanted.program.body.steps)
-    assert [each.name for each in shrunk.program.transforms] == [transform]
-    assert replay(SPACE, shrunk.choices) == shrunk.program
-
-
-@pytest.mark.parametrize("number", range(6))
-def test_what_does_not_matter_is_cut(number: int) -> None:
-    """Within few trials, all steps but one and all transforms."""
-    large = [one for one in PROGRAMS if len(one.program.body.steps) > 2 and one.program.transforms][
-        number
-    ]
-    # A transform may add `.astype` to make the result a float.
-    steps = large.program.body.steps
-    name = [each.operation for each in steps if each.operation != ".astype"][-1]
-    trials = []
-
-    def fails(program: FuzzProgram) -> bool:
-        trials.append(program.id)
-        return name in program.operations
-
-    shrunk = shrink(SPACE, large, fails, seconds=60).program
-    assert (name in shrunk.operations, shrunk.around) == (True, ())
-    # A step of its own may make the operand, e.g. one of integers.
-    assert len(shrunk.body.steps) <= 2
-    assert len(trials) <= 150
-
-
-def test_shrinking_ends_in_time() -> None:
-    """With the program itself if nothing simpler was tried."""
-    shrunk = shrink(SPACE, PROGRAMS[5], lambda _: True, seconds=0)
-    assert shrunk == PROGRAMS[5]
 
 
 def test_shard_map_divides_two_dimensions_or_one_by_both_axes() -> None:

@@ -1,0 +1,74 @@
+"""Sweeps: programs of one operation each, over all operations and the ways to use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.fuzz.launch import EXPLICIT, LAUNCH_KINDS
+from conformance.fuzz.operations import elementwise
+from conformance.fuzz.strategies import ProgramSpace
+from conformance.fuzz.transforms import TRANSFORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.fuzz.operation import Operation
+
+
+class Use(NamedTuple):
+    """A way to use an operation.
+
+    Attributes:
+        transforms: Names of the transforms around it, the innermost first.
+        launch: Name of the launch, see `conformance.fuzz.launch`.
+    """
+
+    transforms: tuple[str, ...] = ()
+    launch: str = ""
+
+
+USES: Final = (
+    Use(), Use(("grad",)), Use(), Use(("jvp",)), Use(), Use(launch=EXPLICIT), Use(("vmap",)), Use(),
+    Use(("jvp", "grad")), Use(("shard_map",)), Use(), Use(("grad",)), Use(("linear_transpose",)),
+    Use(("vmap", "grad")), Use(), Use(("jit(shardings)",)), Use(("scan",)), Use(launch=EXPLICIT),
+)  # fmt: skip
+"""The uses of each operation in turn: of the next one when all operations had this one."""
+POINTWISE: Final = frozenset(
+    {
+        elementwise.draw_unary, elementwise.draw_unary_call, elementwise.draw_binary,
+        elementwise.draw_lax_binary, elementwise.draw_ternary, elementwise.draw_clip,
+        elementwise.draw_conversion, elementwise.draw_scaling, elementwise.draw_view,
+        elementwise.draw_reduce_precision, elementwise.draw_integer_power, elementwise.draw_where,
+        elementwise.draw_select,
+    }
+)  # fmt: skip
+"""Rules of operations whose elements do not depend on each other: a long input is many tests."""
+
+
+def plan_sweep(
+    operations: Sequence[Operation], start: int, count: int, *, x64: bool
+) -> Iterator[ProgramSpace]:
+    """Yield the spaces of the programs of a sweep, each to be drawn from once.
+
+    Args:
+        operations: The operations.
+        start: Programs of the sweep that came before.
+        count: Programs to plan.
+        x64: Whether they run with 64-bit types enabled.
+    """
+    kinds = {kind.name: kind for kind in TRANSFORMS}
+    for number in range(start, start + count):
+        turn, position = divmod(number, len(operations))
+        use = USES[turn % len(USES)]
+        operation = operations[position]
+        launches = tuple(kind for kind in LAUNCH_KINDS if kind.name == use.launch)
+        # The first one, which is the simplest, is that by `jit` alone.
+        launches = (LAUNCH_KINDS[0], *launches * 4) if use.launch else LAUNCH_KINDS[:1]
+        yield ProgramSpace(
+            operations=(operation,),
+            around=tuple(kinds[name] for name in use.transforms),
+            launches=launches,
+            steps=1,
+            tables=operation.rule in POINTWISE,
+            x64=x64,
+        )
