@@ -29,7 +29,7 @@ DEVICES: Final = 4
 """Devices of the process of a batch: the most that a program needs."""
 SIGNATURE: Final = 100
 """Characters of a message that count: what follows quotes the program."""
-TIMEOUT: Final = 60.0
+TIMEOUT: Final = 120.0
 """Seconds of a batch of many programs."""
 ALONE_TIMEOUT: Final = 10.0
 """Seconds of a program that runs alone."""
@@ -140,7 +140,7 @@ class BatchExecutor:
         size: Programs of a batch.
     """
 
-    def __init__(self, executor: Executor, size: int = 25) -> None:
+    def __init__(self, executor: Executor, size: int = 50) -> None:
         self._executor = executor
         self._size = size
 

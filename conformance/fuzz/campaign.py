@@ -11,6 +11,7 @@ import msgspec
 
 from conformance.fuzz.campaign_log import Round
 from conformance.fuzz.comparison import Kind
+from conformance.fuzz.evaluation import PROCESS
 from conformance.fuzz.finding import has_same_root
 from conformance.fuzz.findings import date, make_finding
 from conformance.fuzz.generation import generate, generate_each, replay
@@ -77,8 +78,7 @@ class Campaign:
     def _run_round(self, number: int) -> None:
         start = time.monotonic()
         x64 = number % WIDE_ROUND >= WIDE_ROUND - 2
-        tried = self.log.tried
-        new = [one for one in self._generate(number, x64=x64) if one.program.id not in tried]
+        new = self._select_new(self._generate(number, x64=x64))
         found = self.evaluator.evaluate([one.program for one in new])
         evaluated = time.monotonic() - start
         for one, evaluation in zip(new, found, strict=True):
@@ -93,6 +93,19 @@ class Campaign:
             )
         )  # fmt: skip
         self.report(self._describe_round(found, evaluated))
+
+    def _select_new(self, generated: Sequence[GeneratedProgram]) -> list[GeneratedProgram]:
+        """Return the programs that were not tried, and are not known to hang on each release."""
+        tried = self.log.tried
+        hanging = [
+            known for known in self.log.findings.values()
+            if (known.oracle, known.kind) == (PROCESS, Kind.HANG)
+        ]  # fmt: skip
+        return [
+            one for one in generated
+            if one.program.id not in tried
+            and not any(known.is_within(one.program) for known in hanging)
+        ]  # fmt: skip
 
     def _generate(self, number: int, *, x64: bool) -> list[GeneratedProgram]:
         """Return the programs of a round: of a sweep in even ones, otherwise random."""

@@ -133,6 +133,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if self.kind == Kind.ERROR and is_similar(self.detail, difference.detail):
             return True
+        return self.is_within(program)
+
+    def is_within(self, program: FuzzProgram) -> bool:
+        """Return whether a program has the operations and the transforms of this finding."""
         return {*self.operations} <= program.operations and {*self.transforms} <= {*program.around}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.fuzz.launch import EXPLICIT, LAUNCH_KINDS
-from conformance.fuzz.operations import elementwise
+from conformance.fuzz.operations import COSTLY, elementwise
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.fuzz.transforms import TRANSFORMS
 
@@ -33,6 +34,9 @@ USES: Final = (
     Use(("vmap", "grad")), Use(), Use(("jit(shardings)",)), Use(("scan",)), Use(launch=EXPLICIT),
 )  # fmt: skip
 """The uses of each operation in turn: of the next one when all operations had this one."""
+RARE: Final = (True, True, False, False, True, False, False)
+"""Turns in which costly operations are among them, see `COSTLY`. All uses meet all of these: their
+numbers have no common divisor."""
 POINTWISE: Final = frozenset(
     {
         elementwise.draw_unary, elementwise.draw_unary_call, elementwise.draw_binary,
@@ -43,6 +47,14 @@ POINTWISE: Final = frozenset(
     }
 )  # fmt: skip
 """Rules of operations whose elements do not depend on each other: a long input is many tests."""
+
+
+def _list_turns(operations: Sequence[Operation]) -> Iterator[tuple[Operation, Use]]:
+    """Yield operations and their uses without end."""
+    others = [one for one in operations if one.name not in COSTLY]
+    for use, rare in zip(itertools.cycle(USES), itertools.cycle(RARE), strict=False):
+        for operation in operations if rare or not others else others:
+            yield operation, use
 
 
 def plan_sweep(
@@ -57,10 +69,7 @@ def plan_sweep(
         x64: Whether they run with 64-bit types enabled.
     """
     kinds = {kind.name: kind for kind in TRANSFORMS}
-    for number in range(start, start + count):
-        turn, position = divmod(number, len(operations))
-        use = USES[turn % len(USES)]
-        operation = operations[position]
+    for operation, use in itertools.islice(_list_turns(operations), start, start + count):
         launches = tuple(kind for kind in LAUNCH_KINDS if kind.name == use.launch)
         # The first one, which is the simplest, is that by `jit` alone.
         launches = (LAUNCH_KINDS[0], *launches * 4) if use.launch else LAUNCH_KINDS[:1]

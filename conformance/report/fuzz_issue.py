@@ -25,7 +25,7 @@ _NOUNS: Final = {
     Kind.STRUCTURE: "different number of results", Kind.SHAPE: "different shape",
     Kind.DTYPE: "different dtype", Kind.NAN: "different NaN or infinity",
     Kind.VALUE: "different values", Kind.WEAK_TYPE: "different weak type",
-    Kind.SHARDING: "different sharding",
+    Kind.DENORMAL: "denormal numbers flushed or not", Kind.SHARDING: "different sharding",
 }  # fmt: skip
 _PACKAGES: Final = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes")
 
@@ -133,7 +133,7 @@ def describe_difference(finding: Finding) -> str:
         finding: The finding.
     """
     kind = Kind(finding.kind)
-    if kind in {Kind.VALUE, Kind.NAN, Kind.SHARDING}:
+    if kind in {Kind.VALUE, Kind.NAN, Kind.DENORMAL, Kind.SHARDING}:
         where = "" if finding.oracle == RELEASE else f" ({TITLES[finding.oracle]})"
         return f"{_NOUNS[kind]}{where}: {finding.example or finding.detail}"
     if finding.oracle in {RELEASE, PROCESS}:

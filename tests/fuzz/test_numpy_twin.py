@@ -15,13 +15,13 @@ from conformance.fuzz.strategies import ProgramSpace
 from conformance.model.value import Leaf
 
 
-def program(twin: str, value: str) -> FuzzProgram:
+def program(twin: str, value: str, dtype: str = "float32") -> FuzzProgram:
     """Return a program of one step, whose call in jax nobody runs."""
-    type_ = ArrayType((2,), "float32")
+    type_ = ArrayType((2,), dtype)
     x, y = Variable("x0", type_), Variable("v1", type_)
     step = Step(operation="step", code="x0", twin=twin, operands=("x0",), results=(y,))
     body = ProgramFunction(name="body", parameters=(x,), steps=(step,), returns="v1", results=(y,))
-    return FuzzProgram(body=body, inputs=(f'np.array({value}, "float32")',))
+    return FuzzProgram(body=body, inputs=(f'np.array({value}, "{dtype}")',))
 
 
 def result(*numbers: float, dtype: str = "float32") -> ProgramResult:
@@ -60,6 +60,34 @@ def test_a_program_without_a_twin_has_no_reference() -> None:
     observed = result(1, 2)
     for twin in ("", "np.no_such_function(x0)", "x0[:1]"):
         assert compute_reference(program(twin, "[1.0, 2.0]"), observed) is None
+
+
+def test_a_shape_that_depends_on_roundings_has_no_reference() -> None:
+    """Two numbers that are both rounded to 1 are one value or two."""
+    observed = result(1)
+    assert compute_reference(program("np.unique(x0)", "[1.0, 1.0]"), observed) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "seen", "wrong"),
+    [("1+1e-40j", 1.0, False), ("1e-40+1e-40j", 0.0, False), ("1+2j", 1.0, True)],
+)
+def test_denormal_parts_of_complex_numbers_may_be_flushed(
+    value: str, seen: float, wrong: bool
+) -> None:
+    """What is left of the number is as it was."""
+    observed = result(seen, seen, dtype="complex64")
+    one = program("x0 * 1", f"[{value}, {value}]", dtype="complex64")
+    reference = compute_reference(one, observed)
+    assert reference is not None
+    assert bool(compare_with_reference(observed, reference)) is wrong
+
+
+@pytest.mark.parametrize("part", ["np.inf", "np.nan"])
+def test_infinite_complex_numbers_have_no_reference(part: str) -> None:
+    """NumPy is none for them."""
+    one = program("np.square(x0)", f"[complex(0, {part})] * 2", dtype="complex64")
+    assert compute_reference(one, result(0, 0, dtype="complex64")) is None
 
 
 def test_numpy_does_not_warn() -> None:

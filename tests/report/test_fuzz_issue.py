@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from conformance.fuzz.comparison import Kind
 from conformance.fuzz.finding import ReleaseResult
 from conformance.report.fuzz_issue import group_releases, make_title, render_fuzz_issue
 from tests.fuzz.test_script_file import make_finding
@@ -42,6 +43,13 @@ def test_an_issue_has_the_program_and_the_result_on_each_release() -> None:
     assert "the result of jax 0.1.0 to 0.2.0, with which NumPy in float64 agrees." in text
     assert "```python\nimport jax\n```" in text
     assert "jaxlib     0.3.0" in text
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_an_issue_names_each_kind_of_difference(kind: Kind) -> None:
+    """In its title."""
+    issue = render_fuzz_issue(make_finding(kind=str(kind), results=CHANGED), "", {})
+    assert " since jax " in issue.splitlines()[0]
 
 
 def test_a_result_cannot_break_its_table() -> None:
