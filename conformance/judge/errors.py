@@ -38,6 +38,15 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         # Frames of a traceback quoted inside a message: depth and lines belong to jax's inside.
         (r"^[ \t]*File \"[^\"\n]*\", line \d+(?:, in .*)?(?:\n {4,}.*)*\n?", "", re.MULTILINE),
+        # The stack on which a leaked tracer was made: of the user's frames and of who called them.
+        (
+            (
+                r"^-{5,}[ \t]*\nWhen the value was created, the final \S+ stack frames? .*were:"
+                r"[ \t]*\n-{5,}[ \t]*\n(?:[ \t]*\S+\.py:.* \(.*\)[ \t]*(?:\n|\Z))*"
+            ),
+            "",
+            re.MULTILINE,
+        ),
         # Where XLA suspects the fault: the frames of the caller, which differ between processes.
         (
             r"^[ \t]*Suspected Python Code Location:[ \t]*(?:\n|\Z)(?:.*\][ \t]*(?:\n|\Z))*",

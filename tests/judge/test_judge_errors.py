@@ -136,6 +136,24 @@ def test_the_code_location_suspected_by_xla_is_removed() -> None:
     assert normalise(at_the_end).endswith("%custom-call")
 
 
+def test_the_stack_of_a_leaked_tracer_is_left_out() -> None:
+    """It has the frames of who called the program, and as many of them as there are."""
+    message = (
+        "The leaked intermediate value was created on line /a/case.py:7:12 (leak).\n"
+        "------------------------------\n"
+        "When the value was created, the final 2 stack frames (most recent last) excluding "
+        "JAX-internal frames were:\n"
+        "------------------------------\n"
+        "/home/u/worker/job.py:34:4 (Server.<locals>.<lambda>)\n/a/case.py:7:12 (leak)\n"
+        "------------------------------\n\n"
+        "To catch the leak earlier, try something"
+    )
+    assert normalise(message) == (
+        "The leaked intermediate value was created on line case.py:<n> (leak).\n"
+        "------------------------------\nTo catch the leak earlier, try something"
+    )
+
+
 def test_the_note_on_filtered_frames_is_removed() -> None:
     """Jax's trailer is no part of the error."""
     trailer = (
