@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 PROGRAMS: Final = 250
 """Programs of a round."""
-WIDE_ROUND: Final = 16
-"""Two rounds of so many run with 64-bit types enabled."""
+CYCLE: Final = 16
+"""Rounds after which those with 64-bit types enabled come again."""
+WIDE: Final = (8, 9)
+"""Rounds of a cycle with 64-bit types enabled: a sweep and random programs."""
 MOST_OCCURRENCES: Final = 200
 """Ids of programs that are recorded for one finding."""
 
@@ -77,7 +79,7 @@ class Campaign:
 
     def _run_round(self, number: int) -> None:
         start = time.monotonic()
-        x64 = number % WIDE_ROUND >= WIDE_ROUND - 2
+        x64 = number % CYCLE in WIDE
         new = self._select_new(self._generate(number, x64=x64))
         found = self.evaluator.evaluate([one.program for one in new])
         evaluated = time.monotonic() - start
