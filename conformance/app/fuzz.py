@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,8 @@ from conformance.app.fuzz_findings import FindingFolders
 from conformance.app.fuzz_report import load_known_behaviour
 from conformance.app.plan import find_newest_night
 from conformance.app.session import Session
+from conformance.engine.blobs import BlobStore
+from conformance.engine.finished_jobs import FinishedJobExecutor
 from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
@@ -25,13 +27,17 @@ from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import OPERATIONS
 from conformance.report.fuzz_markdown import render_fuzz_markdown
 from conformance.report.fuzz_summary import summarize_campaigns
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.engine.job import Executor
     from conformance.engine.preparation import Preparation
 
 OLDER: Final = "latest-1"
@@ -61,6 +67,7 @@ class FuzzOptions:
             is not given.
         cases: Folder that gets the cases of new findings, None for none.
         jobs: Batches at the same time.
+        cluster: Cluster that runs the batches, None for this host.
     """
 
     older: str | None = None
@@ -73,6 +80,7 @@ class FuzzOptions:
     resume: bool = False
     cases: Path | None = None
     jobs: int
+    cluster: ClusterChoice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +145,7 @@ def run_campaign(
         UsageError: If a pattern matches nothing, or the folder does not fit the options.
         InfrastructureError: If a cell cannot be provided, or the disk refuses.
     """
-    session = Session(context=context)
+    session = Session(context=context, cluster=plan.options.cluster)
     operations = select_operations(OPERATIONS, plan.operations)
     preparation = session.prepare(plan.cells)
     for planned in preparation.cells:
@@ -150,14 +158,8 @@ def run_campaign(
         versions=preparation.cells[-1].versions, cases=options.cases, jobs=options.jobs,
         report=report,
     )  # fmt: skip
-    workers = WarmWorkers(MEMORY, PATIENCE)
-    open_worker = session.make_opener(preparation.locks)
     known = load_known_behaviour(context)
-    with closing(
-        WarmExecutor(
-            open_worker, slots=options.jobs, device_lock=session.device_lock, workers=workers
-        )
-    ) as executor:
+    with _open_executor(session, preparation.locks, options.jobs) as executor:
         campaign = Campaign(
             log=log,
             evaluator=Evaluator(executor, preparation.cells[0], preparation.cells[-1]),
@@ -176,6 +178,29 @@ def run_campaign(
             page = render_fuzz_markdown(summarize_campaigns([log]), f"Campaign {log.folder.name}")
             write_atomically(log.folder / "findings.md", page.encode())
     return log
+
+
+@contextmanager
+def _open_executor(session: Session, locks: Mapping[str, Lock], jobs: int) -> Iterator[Executor]:
+    """Yield an executor whose workers stay open between its runs.
+
+    Args:
+        session: The session of the campaign.
+        locks: Lock of each cell, by cell id.
+        jobs: Batches at the same time.
+    """
+    if session.cluster is not None:
+        with temporary_folder("fuzz") as blobs:
+            cluster = session.make_executor(locks, slots=jobs)
+            yield FinishedJobExecutor(cluster, BlobStore(blobs))
+        return
+    with closing(
+        WarmExecutor(
+            session.make_opener(locks), slots=jobs, device_lock=session.device_lock,
+            workers=WarmWorkers(MEMORY, PATIENCE),
+        )
+    ) as executor:  # fmt: skip
+        yield executor
 
 
 def _open_log(plan: CampaignPlan) -> CampaignLog:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import count_usable_cores, load_context
+from conformance.app.context import load_context
 from conformance.app.fuzz import FuzzOptions, make_json, plan_campaign, run_campaign
+from conformance.cli.executor_options import executor_options
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CELLS
@@ -41,10 +42,7 @@ if TYPE_CHECKING:
     "--ops", "operations", multiple=True, metavar="GLOB",
     help="Operations of the programs, e.g. 'jnp.cum*'; repeatable.",
 )  # fmt: skip
-@click.option(
-    "-j", "--jobs", type=click.IntRange(1, 256), default=None,
-    help="Number of parallel batches.  [default: one per core]",
-)  # fmt: skip
+@executor_options("Number of parallel batches.")
 @click.option(
     "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), default=None,
     metavar="DIR", help="Folder of the campaign.  [default: reports/campaigns/FROM-TO-SEED]",
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
     help="Folder that gets the cases of new findings, for conformance run --also DIR.",
 )  # fmt: skip
 @json_option("the campaign and its findings")
-def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options: Any) -> int:
+def command(*, run_dir: Path | None, output: Output, **options: Any) -> int:
     """Search for unreported behaviour changes with generated programs.
 
     Each program runs on both ends of a range of releases, in several modes on the newer one, and in
@@ -71,7 +69,7 @@ def command(*, run_dir: Path | None, jobs: int | None, output: Output, **options
     Exit status: 0 no new finding, 1 new findings, 2 usage, 4 infrastructure, 70 internal error,
     130 interrupted.
     """
-    chosen = FuzzOptions(folder=run_dir, jobs=jobs or count_usable_cores(), **options)
+    chosen = FuzzOptions(folder=run_dir, **options)
     if not chosen.minutes:
         output.print("no campaign: --minutes 0")
         return ExitCode.OK

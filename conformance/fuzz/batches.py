@@ -167,7 +167,7 @@ class BatchExecutor:
                 jobs[make_job([runs[number] for number in numbers], planned)] = (key, numbers)
             open_ = []
             for finished in self._executor.run(jobs):
-                assert isinstance(finished, FinishedJob)  # noqa: S101 - no cluster yet
+                assert isinstance(finished, FinishedJob)  # noqa: S101 - see FinishedJobExecutor
                 key, numbers = jobs[finished.job]
                 runs = work[key][1]
                 if finished.outcome is Outcome.OK:

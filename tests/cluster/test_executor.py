@@ -20,12 +20,16 @@ from conformance.cluster.executor import DaskExecutor
 from conformance.cluster.nodes import find_host_hash
 from conformance.cluster.options import ClusterOptions
 from conformance.engine.blobs import BlobStore
+from conformance.engine.finished_jobs import FinishedJobExecutor
 from conformance.engine.messages import NOTE
 from conformance.engine.record_judge import execute_jobs, make_record
 from conformance.engine.result_cache import hash_host
 from conformance.errors import InfrastructureError
+from conformance.fuzz.batches import BatchExecutor, ProgramRun
+from conformance.fuzz.comparison import to_array
 from conformance.model.outcome import Outcome
 from tests.bench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
+from tests.fuzz.test_batches import program as make_program
 
 from .processes import Cluster
 
@@ -122,6 +126,20 @@ def test_records_are_those_of_a_run_on_this_host(cluster: Cluster, bench: Bench)
     for case, record in near.items():
         expected = replace(record, seconds={}, max_rss_bytes=0)
         assert replace(far[case], seconds={}, max_rss_bytes=0) == expected
+
+
+@pytest.mark.cell
+def test_generated_programs_have_their_results(cluster: Cluster, bench: Bench) -> None:
+    """As on this host, also beside one that ends its process."""
+    programs = [make_program("jnp.sin(x0)"), make_program("__import__('os').abort()")]
+    programs += [make_program("jnp.no_such_function(x0)"), make_program("x0 * 2")]
+    work = {"here": (bench.planned, [ProgramRun(program=one) for one in programs])}
+    blobs = BlobStore(cluster.folder / "blobs")
+    executor = FinishedJobExecutor(make_executor(cluster), blobs)
+    results = [found["jit"] for found in BatchExecutor(executor).run(work)["here"]]
+    assert [one.outcome for one in results] == ["ok", "crashed", "raised", "ok"]
+    assert "no_such_function" in results[2].message
+    assert list(to_array(results[3].leaves[0])) == [2, 4, 6]
 
 
 @pytest.mark.cell
