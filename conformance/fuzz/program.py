@@ -119,17 +119,32 @@ class Launch:
     devices: int = 1
 
 
+class MovedOperand(NamedTuple):
+    """How a later step gets the operand of a step that is left out, in place of its result.
+
+    Attributes:
+        position: Position of the choice by which the later step takes the result.
+        type: Start and end of the choices of the operand's type, which follow 0 there.
+        values: Start and end of the choices of its values, which stay.
+    """
+
+    position: int
+    type: tuple[int, int]
+    values: tuple[int, int]
+
+
 class Part(NamedTuple):
     """What can be left out of a program, as choices of Hypothesis for the program.
 
     Attributes:
-        choices: Start and end of each sequence of its choices, in order.
-        switch: Position of an earlier choice, which is 0 without it; None if it is left out with
-            its choices.
+        choices: Start and end of each sequence of its choices.
+        switch: Position of a choice that is 0 without it; None if it is left out with its choices.
+        operand: What becomes of the operand of a step; None if no later step needs it.
     """
 
     choices: tuple[tuple[int, int], ...] = ()
     switch: int | None = None
+    operand: MovedOperand | None = None
 
 
 class ValueRange(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.control import current_build_context
@@ -29,6 +29,21 @@ MOST_ELEMENTS: Final = 4096
 """Elements of a result: programs compute little and print as a whole."""
 
 
+class Pick(NamedTuple):
+    """An operand that was drawn.
+
+    Attributes:
+        position: Position of the choice between a new parameter and a known variable.
+        variable: The operand.
+        type: Start and end of the choices of the type of a new parameter; None for a known
+            variable.
+    """
+
+    position: int
+    variable: Variable
+    type: tuple[int, int] | None = None
+
+
 def count_choices() -> int:
     """Return of how many choices of Hypothesis the program is made so far."""
     return len(current_build_context().data.nodes)
@@ -50,6 +65,7 @@ class Scope:
         steps: Steps so far.
         parts: See `FuzzProgram`.
         ranges: See `FuzzProgram`.
+        picks: Operands in the order in which they were drawn.
     """
 
     draw: Draw
@@ -63,6 +79,7 @@ class Scope:
     steps: list[Step] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     ranges: list[ValueRange] = field(default_factory=list)
+    picks: list[Pick] = field(default_factory=list)
 
     @contextlib.contextmanager
     def record(self) -> Iterator[list[tuple[int, int]]]:
@@ -186,13 +203,18 @@ class Scope:
         known = [variable for variable in reversed(self.variables) if accept(variable.type)]
         # Zero is the new one, so that a choice means the same after another step was cut.
         # It is drawn even where nothing fits, for the same reason.
+        position = count_choices()
         number = self.integer(0, max(1, len(known)))
         if 0 < number <= len(known):
+            self.picks.append(Pick(position, known[number - 1]))
             return known[number - 1]
-        if self.outer is None:
-            return self.add_input(make())
-        # A function within another one has fixed parameters: it closes over a variable.
-        return self.outer.pick(accept, make)
+        if self.outer is not None:
+            # A function within another one has fixed parameters: it closes over a variable.
+            return self.outer.pick(accept, make)
+        with self.record() as choices:
+            type_ = make()
+        self.picks.append(Pick(position, self.add_input(type_), choices[0]))
+        return self.inputs[-1]
 
     def pick_kind(
         self,

@@ -15,11 +15,11 @@ from conformance.fuzz.generation import KEY, GeneratedProgram, draw_choices, set
 from conformance.fuzz.strategies import programs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from hypothesis.internal.conjecture.choice import ChoiceT
 
-    from conformance.fuzz.program import FuzzProgram
+    from conformance.fuzz.program import FuzzProgram, MovedOperand, Part
 
     Fails = Callable[[FuzzProgram], bool]
 
@@ -51,7 +51,7 @@ def shrink(generated: GeneratedProgram, fails: Fails, seconds: float) -> Generat
             known[program.id] = time.monotonic() < end and fails(program)
         return known[program.id]
 
-    best = _leave_out(generated, try_program)
+    best = leave_out(generated, try_program)
     database = InMemoryExampleDatabase()
     database.save(SECONDARY, best.choices)
 
@@ -76,10 +76,10 @@ def shrink(generated: GeneratedProgram, fails: Fails, seconds: float) -> Generat
     with contextlib.suppress(AssertionError, _TimeIsOverError, hypothesis.errors.Flaky):
         search()
     # Hypothesis knows no parts: a program with one more of them can be the simpler one for it.
-    return _leave_out(best, try_program)
+    return leave_out(best, try_program)
 
 
-def _leave_out(generated: GeneratedProgram, fails: Fails) -> GeneratedProgram:
+def leave_out(generated: GeneratedProgram, fails: Fails) -> GeneratedProgram:
     """Return a program that still fails without parts, and with fewer values of its inputs.
 
     Hypothesis leaves out less: what follows a step that is left out often needs more choices than
@@ -118,12 +118,32 @@ def _measure(program: FuzzProgram) -> tuple[int, int]:
 def _leave_out_parts(generated: GeneratedProgram) -> Iterator[GeneratedProgram | None]:
     """Yield a program without each of its parts, the last one first; None where there is none."""
     for part in reversed(generated.program.parts):
-        choices = _read_choices(generated)
-        for start, end in reversed(part.choices):
-            del choices[start:end]
-        if part.switch is not None:
-            choices[part.switch] = 0
-        yield draw_choices(generated.space, choices_to_bytes((*choices, *PADDING)))
+        for operand in dict.fromkeys((part.operand, None)):
+            choices = _leave_out_part(_read_choices(generated), part, operand)
+            yield draw_choices(generated.space, choices_to_bytes((*choices, *PADDING)))
+
+
+def _leave_out_part(
+    choices: Sequence[ChoiceT], part: Part, operand: MovedOperand | None
+) -> Iterator[ChoiceT]:
+    """Yield the choices of a program without a part.
+
+    Args:
+        choices: The choices with it.
+        part: The part.
+        operand: Its operand, which a later step gets; None for none.
+    """
+    gone = {at for start, end in part.choices for at in range(start, end)}
+    if operand:
+        gone -= {*range(*operand.values)}
+    for at, choice in enumerate(choices):
+        if operand and at == operand.position:
+            yield 0  # a new parameter
+            yield from choices[slice(*operand.type)]
+        elif at == part.switch:
+            yield 0
+        elif at not in gone:
+            yield choice
 
 
 def _halve_ranges(generated: GeneratedProgram) -> Iterator[GeneratedProgram | None]:

@@ -11,14 +11,14 @@ from conformance.fuzz.array_type import ArrayType, has_inexact
 from conformance.fuzz.input_values import draw_input
 from conformance.fuzz.launch import LAUNCH_KINDS, LaunchKind, make_launch
 from conformance.fuzz.operations import COSTLY, OPERATIONS
-from conformance.fuzz.program import FuzzProgram, Part, ProgramFunction, Transform
+from conformance.fuzz.program import FuzzProgram, MovedOperand, Part, ProgramFunction, Transform
 from conformance.fuzz.scope import MOST_ELEMENTS, MOSTLY, Scope, count_choices
 from conformance.fuzz.transform import TransformFrame
 from conformance.fuzz.transforms import TRANSFORMS
 from conformance.fuzz.value_tables import LENGTH, draw_table_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.fuzz.operation import Operation
     from conformance.fuzz.scope import Draw
@@ -83,10 +83,16 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
     def is_usable(operation: Operation) -> bool:
         return bool(scope.axes or not operation.needs_axis) and not modes & {*operation.lacks}
 
-    body = _draw_body(scope, space, is_usable, inexact=bool(modes))
+    steps = [*_draw_steps(scope, space, is_usable)]
+    body = _make_body(scope, inexact=bool(modes))
     transforms: list[Transform] = []
     types = tuple(variable.type for variable in body.parameters)
     results = tuple(variable.type for variable in body.results)
+    # What the choices of each argument are left out with.
+    owners: list[list[tuple[int, int]]] = [
+        next((one.choices for one in steps if variable.name in one.parameters), [])
+        for variable in body.parameters
+    ]
     for one in drawn:
         with scope.record() as choices:
             made = one.kind.apply(scope, one.frame, types, results)
@@ -96,25 +102,74 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
                 break  # the collectives of the body have no axis without it
             continue
         transforms.append(made)
+        owners = [one.choices] * (len(made.types) - len(types)) + owners
         types, results = made.types, made.results
-    inputs = tuple(
-        draw_table_input(scope, type_, number) if space.tables else draw_input(scope, type_)
-        for number, type_ in enumerate(types)
-    )
-    devices = max([1, *(one.frame.devices for one in drawn)])
+    inputs: list[str] = []
+    values: list[tuple[int, int]] = []
+    for type_, owner in zip(types, owners, strict=True):
+        with scope.record() as choices:
+            one_input = (
+                draw_table_input(scope, type_, len(inputs))
+                if space.tables else draw_input(scope, type_)
+            )  # fmt: skip
+        inputs.append(one_input)
+        values += choices
+        owner.extend(choices)
     with scope.record() as choices:
         launch = make_launch(scope, launch_kind, types)
-    around = [Part((*one.choices,), one.switch) for one in drawn]
+    devices = max([1, *(one.frame.devices for one in drawn)])
+    names = [variable.name for variable in body.parameters]
+    kept = dict(zip(names, values[len(values) - len(names) :], strict=True))
     return FuzzProgram(
         body=body,
         transforms=tuple(transforms),
-        inputs=inputs,
+        inputs=tuple(inputs),
         launch=launch,
         devices=max(devices, launch.devices if launch else 1),
         x64=space.x64,
-        parts=(Part((*choices,), launch_switch), *around, *scope.parts),
+        parts=(
+            Part((*choices,), launch_switch),
+            *(Part((*one.choices,), one.switch) for one in drawn),
+            *scope.parts,
+            *(Part((*one.choices,), operand=one.find_operand(scope, kept)) for one in steps),
+        ),
         ranges=tuple(scope.ranges),
     )
+
+
+@dataclass(slots=True)
+class _DrawnStep:
+    """A step while a program is drawn.
+
+    Attributes:
+        choices: Start and end of its choices, then those of the values of each parameter it added.
+        parameters: Names of these.
+        results: Names of its results.
+    """
+
+    choices: list[tuple[int, int]]
+    parameters: frozenset[str]
+    results: frozenset[str]
+
+    def find_operand(
+        self, scope: Scope, values: Mapping[str, tuple[int, int]]
+    ) -> MovedOperand | None:
+        """Return what becomes of its operand without it; None if no later step needs it.
+
+        Args:
+            scope: The scope of the program.
+            values: Start and end of the choices of the values of each parameter.
+        """
+        _, end = self.choices[0]
+        own = [one for one in scope.picks if one.variable.name in self.parameters and one.type]
+        later = [
+            one for one in scope.picks if one.position >= end and one.variable.name in self.results
+        ]
+        if not own or len(later) != 1:
+            return None
+        first = own[0]
+        assert first.type is not None  # noqa: S101 - for mypy
+        return MovedOperand(later[0].position, first.type, values[first.variable.name])
 
 
 @dataclass(slots=True)
@@ -178,27 +233,37 @@ def _draw_step(
     return True
 
 
-def _draw_body(
-    scope: Scope,
-    space: ProgramSpace,
-    is_usable: Callable[[Operation], bool],
-    *,
-    inexact: bool,
-) -> ProgramFunction:
-    """Draw the innermost function.
+def _draw_steps(
+    scope: Scope, space: ProgramSpace, is_usable: Callable[[Operation], bool]
+) -> Iterator[_DrawnStep]:
+    """Add the steps of the innermost function to its scope, and yield each.
 
     Args:
         scope: Its scope.
         space: The programs to draw from.
-        is_usable: Whether one can be used within the transforms of the program.
-        inexact: Whether its results must be floating-point or complex, to be differentiated.
+        is_usable: Whether an operation can be used within the transforms of the program.
     """
     for _ in range(space.steps):
+        known = len(scope.inputs), len(scope.steps)
         with scope.record() as choices:
             more = _draw_step(scope, space.operations, is_usable)
-        scope.parts.append(Part((*choices,)))
         if not more:
             break
+        new = scope.steps[known[1] :]
+        yield _DrawnStep(
+            choices,
+            parameters=frozenset(variable.name for variable in scope.inputs[known[0] :]),
+            results=frozenset(variable.name for step in new for variable in step.results),
+        )
+
+
+def _make_body(scope: Scope, *, inexact: bool) -> ProgramFunction:
+    """Return the innermost function.
+
+    Args:
+        scope: Its scope.
+        inexact: Whether its results must be floating-point or complex, to be differentiated.
+    """
     if not scope.variables:
         scope.add_input(ArrayType((), "float32"))
     used = {name for step in scope.steps for name in step.operands}

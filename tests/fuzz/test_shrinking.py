@@ -11,7 +11,7 @@ from conformance.fuzz.generation import generate, generate_each, replay
 from conformance.fuzz.numpy_twin import evaluate_inputs
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import OPERATIONS
-from conformance.fuzz.shrinking import shrink
+from conformance.fuzz.shrinking import leave_out, shrink
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.fuzz.sweep import USES, plan_sweep
 
@@ -61,6 +61,23 @@ def test_what_does_not_matter_is_cut(number: int) -> None:
     # A step of its own may make the operand, e.g. one of integers.
     assert len(shrunk.body.steps) <= 2
     assert len(trials) <= 150
+
+
+def test_a_later_step_gets_the_operand_of_one_that_is_left_out() -> None:
+    """With its values: 8 of 20 programs with the last operation and a value have no other step."""
+    large = [one for one in PROGRAMS if len(one.program.body.steps) > 1 and one.program.inputs]
+    single = 0
+    for one in large[:20]:
+        name = one.program.body.steps[-1].operation
+        value = one.program.inputs[-1]
+
+        def fails(program: FuzzProgram, name: str = name, value: str = value) -> bool:
+            return name in program.operations and value in program.inputs
+
+        shrunk = leave_out(one, fails).program
+        assert fails(shrunk)
+        single += len(shrunk.body.steps) == 1
+    assert single >= 6
 
 
 def test_shrinking_ends_in_time() -> None:
