@@ -82,7 +82,8 @@ class ProgramResult:
         kind = self.error.replace("XlaRuntimeError", "JaxRuntimeError")
         # An instruction of the compiled program is quoted with its number and location.
         text, _, _ = self.message.partition("\n")[0].partition("%")
-        return make_signature(kind, text[:SIGNATURE])
+        # Cut afterwards: `PartitionSpec(` and `P(` are one spelling in normal form.
+        return make_signature(kind, text)[: len(kind) + SIGNATURE]
 
 
 class PerturbedRuns(NamedTuple):

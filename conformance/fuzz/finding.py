@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.fuzz.comparison import Kind
+from conformance.fuzz.comparison import Kind, is_similar
 from conformance.fuzz.evaluation import NUMPY, RELEASE
 from conformance.fuzz.launch import EXPLICIT
 from conformance.model.outcome import Outcome
@@ -18,11 +16,8 @@ if TYPE_CHECKING:
     from conformance.fuzz.program import FuzzProgram
 
 
-SIMILAR: Final = 0.8
-"""Share of equal words of two messages that say the same about different operations."""
 WITH_MESH: Final = frozenset({"shard_map", "jit(shardings)", EXPLICIT})
 """Transforms and launches with a mesh."""
-_NUMBER: Final = re.compile(r"\d+")
 
 
 class ReleaseResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -170,9 +165,3 @@ def _is_within(a: Finding, b: Finding) -> bool:
     """Return whether a program has the operations and the transforms of another one, and more."""
     pairs = ((a.operations, b.operations), (a.transforms, b.transforms))
     return all({*one} <= {*other} for one, other in pairs)
-
-
-def is_similar(a: str, b: str) -> bool:
-    """Return whether two texts differ in few words or in numbers only."""
-    first, second = (_NUMBER.sub("0", text).split() for text in (a, b))
-    return SequenceMatcher(None, first, second).ratio() >= SIMILAR
