@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 
 PROGRAMS: Final = 250
 """Programs of a round."""
-CYCLE: Final = 16
+RANDOM: Final = 3
+"""One round of so many has random programs, the others are a sweep."""
+CYCLE: Final = 24
 """Rounds after which those with 64-bit types enabled come again."""
-WIDE: Final = (8, 9)
-"""Rounds of a cycle with 64-bit types enabled: a sweep and random programs."""
+WIDE: Final = (9, 10, 11)
+"""Rounds of a cycle with 64-bit types enabled: two of a sweep, and one of random programs."""
 MOST_OCCURRENCES: Final = 200
 """Ids of programs that are recorded for one finding."""
 
@@ -110,13 +112,14 @@ class Campaign:
         ]  # fmt: skip
 
     def _generate(self, number: int, *, x64: bool) -> list[GeneratedProgram]:
-        """Return the programs of a round: of a sweep in even ones, otherwise random."""
+        """Return the programs of a round: random ones in every third, otherwise of a sweep."""
         # A campaign has a range of seeds of its own.
         seed = self.log.settings.seed * 2**16 + number
-        if number % 2:
+        if number % RANDOM == RANDOM - 1:
             space = ProgramSpace(operations=self.operations, x64=x64)
             return generate(space, seed, PROGRAMS)
-        spaces = plan_sweep(self.operations, number // 2 * PROGRAMS, PROGRAMS, x64=x64)
+        start = (number - number // RANDOM) * PROGRAMS
+        spaces = plan_sweep(self.operations, start, PROGRAMS, x64=x64)
         return generate_each(spaces, seed)
 
     def _describe_round(self, found: Sequence[Evaluation], seconds: float) -> str:

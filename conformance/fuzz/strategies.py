@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from conformance.fuzz.program import FuzzProgram, MovedOperand, Part, ProgramFun
 from conformance.fuzz.scope import MOST_ELEMENTS, MOSTLY, Scope, count_choices
 from conformance.fuzz.transform import TransformFrame
 from conformance.fuzz.transforms import TRANSFORMS
-from conformance.fuzz.value_tables import LENGTH, draw_table_input
+from conformance.fuzz.value_tables import LENGTH, draw_constant_input, draw_table_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,17 @@ COSTLY_RATE: Final = 24
 """One step of so many is costly, see `COSTLY`."""
 
 
+class Values(Enum):
+    """Values of the arguments of programs."""
+
+    DRAWN = "drawn"
+    """A few values, or random numbers."""
+    CONSTANT = "constant"
+    """One value each: differences of elements, and their spread, are zero."""
+    TABLE = "table"
+    """Long vectors of special values, see `conformance.fuzz.value_tables`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSpace:
     """The programs to draw from.
@@ -44,17 +56,17 @@ class ProgramSpace:
         around: Transforms around each of them, the innermost first; None to draw them.
         launches: Kinds of launches.
         steps: The most steps of the innermost function.
-        tables: Whether arrays are long vectors of special values, see
-            `conformance.fuzz.value_tables`.
+        values: Values of their arguments.
         x64: Whether they run with 64-bit types enabled.
     """
 
-    operations: tuple[Operation, ...] = OPERATIONS
-    transforms: tuple[TransformKind, ...] = TRANSFORMS
+    # Hypothesis shows its strategies: hundreds of operations are slow to show.
+    operations: tuple[Operation, ...] = field(default=OPERATIONS, repr=False)
+    transforms: tuple[TransformKind, ...] = field(default=TRANSFORMS, repr=False)
     around: tuple[TransformKind, ...] | None = None
     launches: tuple[LaunchKind, ...] = LAUNCH_KINDS
     steps: int = MOST_STEPS
-    tables: bool = False
+    values: Values = Values.DRAWN
     x64: bool = False
 
 
@@ -66,7 +78,7 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         draw: Draws from a strategy.
         space: The programs to draw from.
     """
-    scope = Scope(draw=draw, x64=space.x64, length=LENGTH if space.tables else 0)
+    scope = Scope(draw=draw, x64=space.x64, length=LENGTH if space.values is Values.TABLE else 0)
     # Drawn before the steps, which can then be cut without it.
     launch_switch = count_choices()
     launch_kind = scope.choose(space.launches)
@@ -108,11 +120,7 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
     values: list[tuple[int, int]] = []
     for type_, owner in zip(types, owners, strict=True):
         with scope.record() as choices:
-            one_input = (
-                draw_table_input(scope, type_, len(inputs))
-                if space.tables else draw_input(scope, type_)
-            )  # fmt: skip
-        inputs.append(one_input)
+            inputs.append(_draw_argument(scope, space, type_, len(inputs)))
         values += choices
         owner.extend(choices)
     with scope.record() as choices:
@@ -135,6 +143,13 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         ),
         ranges=tuple(scope.ranges),
     )
+
+
+def _draw_argument(scope: Scope, space: ProgramSpace, type_: ArrayType, number: int) -> str:
+    if space.values is Values.TABLE:
+        return draw_table_input(scope, type_, number)
+    draw = draw_constant_input if space.values is Values.CONSTANT else draw_input
+    return draw(scope, type_)
 
 
 @dataclass(slots=True)

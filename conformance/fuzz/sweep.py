@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.fuzz.launch import EXPLICIT, LAUNCH_KINDS
 from conformance.fuzz.operations import COSTLY, elementwise
-from conformance.fuzz.strategies import ProgramSpace
+from conformance.fuzz.strategies import ProgramSpace, Values
 from conformance.fuzz.transforms import TRANSFORMS
 
 if TYPE_CHECKING:
@@ -22,16 +22,19 @@ class Use(NamedTuple):
     Attributes:
         transforms: Names of the transforms around it, the innermost first.
         launch: Name of the launch, see `conformance.fuzz.launch`.
+        constant: Whether all elements of an input are equal, unless the operation is pointwise.
     """
 
     transforms: tuple[str, ...] = ()
     launch: str = ""
+    constant: bool = False
 
 
 USES: Final = (
-    Use(), Use(("grad",)), Use(), Use(("jvp",)), Use(), Use(launch=EXPLICIT), Use(("vmap",)), Use(),
-    Use(("jvp", "grad")), Use(("shard_map",)), Use(), Use(("grad",)), Use(("linear_transpose",)),
-    Use(("vmap", "grad")), Use(), Use(("jit(shardings)",)), Use(("scan",)), Use(launch=EXPLICIT),
+    Use(), Use(("grad",)), Use(constant=True), Use(("jvp", "grad")), Use(launch=EXPLICIT), Use(),
+    Use(("vmap",)), Use(("grad",), constant=True), Use(("shard_map",)), Use(("jvp",)), Use(),
+    Use(("linear_transpose",)), Use(constant=True), Use(("vmap", "grad")), Use(launch=EXPLICIT),
+    Use(("grad",)), Use(("jit(shardings)",)), Use(("scan",)),
 )  # fmt: skip
 """The uses of each operation in turn: of the next one when all operations had this one."""
 RARE: Final = (True, True, False, False, True, False, False)
@@ -78,6 +81,12 @@ def plan_sweep(
             around=tuple(kinds[name] for name in use.transforms),
             launches=launches,
             steps=1,
-            tables=operation.rule in POINTWISE,
+            values=(
+                Values.TABLE
+                if operation.rule in POINTWISE
+                else Values.CONSTANT
+                if use.constant
+                else Values.DRAWN
+            ),
             x64=x64,
         )

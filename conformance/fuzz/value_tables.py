@@ -68,6 +68,20 @@ def _spell(values: Sequence[complex]) -> str:
     return f"[{', '.join(map(spell_number, values))}]"
 
 
+def draw_constant_input(scope: Scope, type_: ArrayType) -> str:
+    """Draw an input of equal elements, in half of the cases zeros, and return it as an expression.
+
+    Args:
+        scope: Draws the value.
+        type_: Type of the input.
+    """
+    table = list_special_values(type_.dtype)
+    value = spell_number(scope.choose(table) if scope.flip() else table[0])
+    if not type_.shape:
+        return make_array(value, type_.dtype)
+    return make_array(f"np.resize([{value}], {type_.shape})", type_.dtype)
+
+
 @cache
 def list_special_values(dtype: str) -> tuple[complex, ...]:
     """Return the values of a dtype at which operations have special cases, the simplest first."""

@@ -57,6 +57,15 @@ def test_a_table_has_the_special_values_of_its_dtype(dtype: str) -> None:
         assert {math.inf, -math.inf} <= {*values}
 
 
+def test_other_operations_meet_equal_elements() -> None:
+    """In some of their turns: a matrix of zeros, the spread of nothing."""
+    operations = select_operations(OPERATIONS, ["jax.nn.standardize"])
+    generated = generate_each(plan_sweep(operations, 0, 60, x64=False), 1)
+    inputs = [np.asarray(evaluate_inputs(one.program)[0], "float64") for one in generated]
+    assert any(array.size > 1 and not array.any() for array in inputs)
+    assert any(array.size > 1 and array.any() and np.ptp(array) == 0 for array in inputs)
+
+
 def test_two_long_inputs_hold_all_pairs_of_their_values() -> None:
     """Of the special ones, where both are made of them."""
     operations = select_operations(OPERATIONS, ["lax.atan2"])
