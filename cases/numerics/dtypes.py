@@ -127,6 +127,39 @@ def arithmetic_of_four_bits(env):
     return Observed(result, reference={"cast": np.int32([7, -8, 7, -1]), "sum": np.int32([-7])})
 
 
+TRANSPOSED_OUTSIDE_ITS_BUFFER = deviation(
+    "jax>=0.4.36,<0.8.1",
+    outcome="crashed",
+    reason="a transposed result of four bits, not the only one, was unpacked outside of its buffer",
+)
+TRANSPOSED_WITH_WRONG_STRIDES = deviation(
+    "jax==0.8.1",
+    error="RuntimeError",
+    match="dims and input_strides_in_bytes must have equal sizes",
+    reason="the same fault, now detected",
+)
+
+
+@probe(
+    source="jax-ml/jax#19682",
+    deviations=[
+        INT4_FOR_STORAGE_ONLY,
+        TRANSPOSED_OUTSIDE_ITS_BUFFER,
+        TRANSPOSED_WITH_WRONG_STRIDES,
+    ],
+)
+def transposed_four_bits(env):
+    """A transposed int4 array beside another result of `jit` is right from 0.8.2 on.
+
+    Before, it was written outside of its buffer: the process was aborted, or its numbers were
+    wrong.
+    """
+    x = np.arange(64).reshape(8, 8) % 16 - 8
+    call = jax.jit(lambda x, y: (x + 1, y.T))
+    results = [np.asarray(call(x[0], x.astype(jnp.int4))[1]) for _ in range(50)]
+    return Observed(np.unique(np.int8(results), axis=0), reference=x.T[None])
+
+
 @probe(source="jax-ml/jax@d203926c16a9")
 def eight_bit_floats(env):
     """Casts to the two common float8 dtypes round to even, and overflow to NaN or infinity.

@@ -642,6 +642,21 @@ def divergence_of_close_numbers(env):
     return Observed(jax.jit(special.kl_div)(p, q), reference=exact)
 
 
+SINE_OF_INFINITY = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="it was the sine of infinity divided by infinity",
+    issue="jax-ml/jax@29b9cde99aa4",
+)
+
+
+@probe(source="jax-ml/jax@29b9cde99aa4", rtol=1e-6, deviations=[SINE_OF_INFINITY])
+def sinc_of_infinity(env):
+    """`sinc` of infinity is 0, its limit, from 0.11.1 on; before, it was NaN, as it is in NumPy."""
+    result = jax.jit(jnp.sinc)(f32(inf, -inf, 0.5))
+    return Observed(replace_nan(result), reference=replace_nan(f32(0, 0, 2 / np.pi)))
+
+
 ARGUMENT_ROUNDED = deviation(
     "jax<0.12",
     outcome="ok",
