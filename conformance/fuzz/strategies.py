@@ -97,25 +97,13 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
 
     steps = [*_draw_steps(scope, space, is_usable)]
     body = _make_body(scope, inexact=bool(modes))
-    transforms: list[Transform] = []
-    types = tuple(variable.type for variable in body.parameters)
-    results = tuple(variable.type for variable in body.results)
     # What the choices of each argument are left out with.
-    owners: list[list[tuple[int, int]]] = [
+    owners = [
         next((one.choices for one in steps if variable.name in one.parameters), [])
         for variable in body.parameters
     ]
-    for one in drawn:
-        with scope.record() as choices:
-            made = one.kind.apply(scope, one.frame, types, results)
-        one.choices += choices
-        if made is None or any(each.size > MOST_ELEMENTS for each in (*made.types, *made.results)):
-            if one.frame.axes:
-                break  # the collectives of the body have no axis without it
-            continue
-        transforms.append(made)
-        owners = [one.choices] * (len(made.types) - len(types)) + owners
-        types, results = made.types, made.results
+    transforms = _apply_transforms(scope, drawn, body, owners)
+    types = transforms[-1].types if transforms else tuple(one.type for one in body.parameters)
     inputs: list[str] = []
     values: list[tuple[int, int]] = []
     for type_, owner in zip(types, owners, strict=True):
@@ -143,6 +131,38 @@ def programs(draw: Draw, space: ProgramSpace) -> FuzzProgram:
         ),
         ranges=tuple(scope.ranges),
     )
+
+
+def _apply_transforms(
+    scope: Scope,
+    drawn: Sequence[_DrawnTransform],
+    body: ProgramFunction,
+    owners: list[list[tuple[int, int]]],
+) -> list[Transform]:
+    """Return the transforms of a program, the innermost first; one that does not fit is left out.
+
+    Args:
+        scope: Its scope.
+        drawn: The transforms.
+        body: The innermost function.
+        owners: For each parameter the choices of what it is left out with; gets those of the
+            parameters that transforms add, which come first.
+    """
+    transforms: list[Transform] = []
+    types = tuple(variable.type for variable in body.parameters)
+    results = tuple(variable.type for variable in body.results)
+    for one in drawn:
+        with scope.record() as choices:
+            made = one.kind.apply(scope, one.frame, types, results)
+        one.choices += choices
+        if made is None or any(each.size > MOST_ELEMENTS for each in (*made.types, *made.results)):
+            if one.frame.axes:
+                break  # the collectives of the body have no axis without it
+            continue
+        transforms.append(made)
+        owners[:0] = [one.choices] * (len(made.types) - len(types))
+        types, results = made.types, made.results
+    return transforms
 
 
 def _draw_argument(scope: Scope, space: ProgramSpace, type_: ArrayType, number: int) -> str:
