@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.fft
 import scipy.linalg
 
 from conformance.kit import Observed, defaults, deviation, probe
@@ -322,12 +323,12 @@ ALL_AXES_TRANSFORMED = deviation(
     "jax<0.10",
     error="LawError",
     reason="dctn transformed all axes, not the last two",
-    issue="jax-ml/jax#29426",
+    issue="jax-ml/jax#16909",
 )
 
 
 @probe(
-    source="jax-ml/jax#29426",
+    source="jax-ml/jax#16909",
     given={"x": st.arrays("float32", (2, 2, 2))},
     deviations=[ALL_AXES_TRANSFORMED],
 )
@@ -577,3 +578,22 @@ def polynomial_of_integers(env):
     p = np.array([1, 2, 3])
     result = [jnp.polyval(p.astype(t), np.array([200], t)) for t in ("int32", "uint8")]
     return Observed(result, reference=[np.int32([40403]), np.uint8([211])])
+
+
+LAYOUT_REFUSED = deviation(
+    "jax>=0.7",
+    error="XlaRuntimeError|JaxRuntimeError",
+    match="IsMonotonicWithDim0Major",
+    reason="the partitioned program gives the transform an array in column order",
+)
+
+
+@probe(source="jax-ml/jax#16909", devices=4, rtol=1e-5, deviations=[LAYOUT_REFUSED])
+def inverse_cosines_of_a_sharded_axis(env):
+    """`idct` along a sharded axis is an internal error of the compiled program."""
+    mesh = env.mesh((4,), ("x",))
+    spec = jax.sharding.PartitionSpec(None, "x")
+    x = env.rng(0).random((2, 8), np.float32)
+    placed = jax.device_put(x, jax.sharding.NamedSharding(mesh, spec))
+    result = jax.jit(lambda x: jax.scipy.fft.idct(x + 1))(placed)
+    return Observed(result, reference=scipy.fft.idct(x.astype(np.float64) + 1))

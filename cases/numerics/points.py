@@ -670,3 +670,59 @@ def sinc_of_integers(env):
     result = jax.jit(jnp.sinc)(f32(0, 1, 2, 100, 1e6, 0.5, 1000.5))
     reference = np.array([1, 0, 0, 0, 0, 1 / (0.5 * np.pi), 1 / (1000.5 * np.pi)])
     return Observed(result, reference=reference)
+
+
+WEIGHT_OF_ZERO_FIRST = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="what is outside of the domain was infinite, and so was NaN",
+)
+
+
+@probe(source="jax-ml/jax@818e7d92a4b8", deviations=[WEIGHT_OF_ZERO_FIRST])
+def relative_entropy_of_nan(env):
+    """`rel_entr` of NaN is NaN from 0.12.0 on, as in SciPy; before, it was infinite."""
+    p, q = f32(nan, nan, 1, -1, 0, 2), f32(0, 1, nan, 1, 0, 1)
+    result = jax.jit(special.rel_entr)(p, q)
+    return Observed(replace_nan(result), reference=replace_nan(scipy.special.rel_entr(p, q)))
+
+
+DENORMAL_TAKEN_FOR_ZERO = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the logarithm of gamma took a denormal number for zero, a pole",
+)
+
+
+@probe(source="jax-ml/jax#21284", rtol=1e-5, deviations=[DENORMAL_TAKEN_FOR_ZERO])
+def logarithm_of_beta_near_its_pole(env):
+    """`betaln(1, b)` of a denormal b is -log(b) from 0.12.0 on; before, it was infinite."""
+    a, b = f32(1, 2, 1, 3), f32(1e-40, 1e-39, 0.5, 2)
+    exact = scipy.special.betaln(a.astype(np.float64), b.astype(np.float64))
+    return Observed(jax.jit(special.betaln)(a, b), reference=exact)
+
+
+ROOT_OF_A_FLUSHED_NUMBER = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="a denormal number was flushed to zero, whose logarithm stands for its cube root",
+)
+NEGATIVE_ROOT = deviation(
+    "jax>=0.10",
+    outcome="ok",
+    reason="the approximation of the cube root ends at denormal numbers, with the wrong sign",
+)
+
+
+@probe(
+    source="jax-ml/jax@ce79c7ddbf55",
+    rtol=1e-2,
+    deviations=[ROOT_OF_A_FLUSHED_NUMBER, NEGATIVE_ROOT],
+)
+def cube_root_of_denormal_numbers(env):
+    """`cbrt` of a denormal number in float32 is wrong on every release, by a factor of 50.
+
+    Since 0.10.0 it is negative for a positive number, too.
+    """
+    x = f32(1e-40, -1e-40, 1e-38, 1e-37)
+    return Observed(jax.jit(jnp.cbrt)(x), reference=np.cbrt(x.astype(np.float64)))
