@@ -549,3 +549,43 @@ def next_number(env):
         "towards": slopes(lambda y: jnp.nextafter(9.0, y), *points),
     }
     return Observed(results, {"from": np.ones(3), "towards": np.zeros(3)})
+
+
+COMPLEX_NUMBERS_COMPARED = deviation(
+    "jax>=0.11.2",
+    error="TypeError",
+    match="gt does not accept dtype complex64",
+    reason="the derivative compares the operands, and complex numbers have no order",
+)
+
+
+@probe(source="jax-ml/jax#303", deviations=[COMPLEX_NUMBERS_COMPARED])
+def larger_of_two_complex_numbers(env):
+    """`maximum` of complex numbers is in NumPy's order; its gradient is refused since 0.11.2."""
+    a, b = np.array([1 + 2j, 3 - 1j], np.complex64), np.array([2 + 0j, 1 + 1j], np.complex64)
+    result = jax.jit(jax.grad(lambda a: jnp.maximum(a, b).real.sum()))(a)
+    return Observed(result, reference=np.array([0j, 1]))
+
+
+CLIPPED_SEGMENTS_NOT_COUNTED = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the derivative divided by the number of references, without those that are clipped",
+    issue="jax-ml/jax#40626",
+)
+
+
+@probe(source="jax-ml/jax#40626", deviations=[CLIPPED_SEGMENTS_NOT_COUNTED])
+def least_of_a_clipped_segment(env):
+    """The gradient of `segment_min(..., mode="clip")` is right out of bounds from 0.12.0 on.
+
+    Before, it was infinite.
+    """
+
+    @jax.jit
+    @jax.grad
+    def slopes_of_segments(x):
+        segments = np.int32([-1, -1, 1])
+        return jax.ops.segment_min(x, segments, num_segments=3, mode="clip")[:2].sum()
+
+    return Observed(slopes_of_segments(floats(1, 2, 3)), reference=np.array([1.0, 0, 1]))
