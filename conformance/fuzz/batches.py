@@ -31,7 +31,7 @@ SIGNATURE: Final = 100
 """Characters of a message that count: what follows quotes the program."""
 TIMEOUT: Final = 120.0
 """Seconds of a batch of many programs."""
-ALONE_TIMEOUT: Final = 10.0
+PATIENCE: Final = 10.0
 """Seconds of a program that runs alone."""
 PERTURBED: Final = "perturbed"
 """Mode that perturbs the steps of a program; a number of runs follows."""
@@ -102,12 +102,13 @@ Results = dict[str, "ProgramResult"]
 """Results of a program by mode."""
 
 
-def make_job(runs: Sequence[ProgramRun], planned: PlannedCell) -> Job:
+def make_job(runs: Sequence[ProgramRun], planned: PlannedCell, patience: float = PATIENCE) -> Job:
     """Return the job of a batch of programs with equal settings.
 
     Args:
         runs: The programs.
         planned: Cell of the job.
+        patience: Seconds of a program that runs alone.
     """
     x64 = runs[0].program.x64 or runs[0].is_perturbed
     programs = [_describe(run) for run in runs]
@@ -115,7 +116,7 @@ def make_job(runs: Sequence[ProgramRun], planned: PlannedCell) -> Job:
     case = Case(
         id=f"fuzz/batch[{name}]", family="fuzz", topic="batch", name="batch", kind="probe",
         file=FILE, line=1, params={"programs": programs}, devices=DEVICES, x64=x64,
-        timeout=TIMEOUT if len(runs) > 1 else ALONE_TIMEOUT, content_hash=_hash_file(),
+        timeout=TIMEOUT if len(runs) > 1 else patience, content_hash=_hash_file(),
     )  # fmt: skip
     return Job(case=case, planned=planned)
 
@@ -139,11 +140,13 @@ class BatchExecutor:
     Args:
         executor: Executes the jobs of batches.
         size: Programs of a batch.
+        patience: Seconds of a program that runs alone.
     """
 
-    def __init__(self, executor: Executor, size: int = 50) -> None:
+    def __init__(self, executor: Executor, size: int = 50, *, patience: float = PATIENCE) -> None:
         self._executor = executor
         self._size = size
+        self._patience = patience
 
     def run(
         self, work: Mapping[str, tuple[PlannedCell, Sequence[ProgramRun]]]
@@ -165,7 +168,8 @@ class BatchExecutor:
             jobs: dict[Job, tuple[str, list[int]]] = {}
             for key, numbers in open_:
                 planned, runs = work[key]
-                jobs[make_job([runs[number] for number in numbers], planned)] = (key, numbers)
+                job = make_job([runs[number] for number in numbers], planned, self._patience)
+                jobs[job] = (key, numbers)
             open_ = []
             for finished in self._executor.run(jobs):
                 assert isinstance(finished, FinishedJob)  # noqa: S101 - see FinishedJobExecutor

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.fuzz import numpy_twin
-from conformance.fuzz.batches import PERTURBED, BatchExecutor, PerturbedRuns, ProgramRun
+from conformance.fuzz.batches import (
+    PATIENCE,
+    PERTURBED,
+    BatchExecutor,
+    PerturbedRuns,
+    ProgramRun,
+)
 from conformance.fuzz.comparison import (
     Kind,
     ResultDifference,
@@ -124,15 +130,18 @@ class Evaluator:
             found[number] = self._compare(programs[number], a["jit"], b, runs)
         return found
 
-    def confirm(self, program: FuzzProgram, oracle: str) -> Divergence | None:
+    def confirm(
+        self, program: FuzzProgram, oracle: str, patience: float = PATIENCE
+    ) -> Divergence | None:
         """Evaluate one program with one oracle again, in processes of its own.
 
         Args:
             program: The program.
             oracle: The oracle that found a difference.
+            patience: Seconds after which a process hangs.
         """
         modes = choose_modes(oracle)
-        batches = BatchExecutor(self.executor, size=1)
+        batches = BatchExecutor(self.executor, size=1, patience=patience)
         work = {"newer": (self.newer, [ProgramRun(program=program, modes=modes)])}
         if oracle == RELEASE:
             work["older"] = (self.older, [ProgramRun(program=program)])

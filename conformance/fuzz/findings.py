@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.fuzz import numpy_twin
-from conformance.fuzz.batches import BatchExecutor, ProgramRun
+from conformance.fuzz.batches import PATIENCE, BatchExecutor, ProgramRun
 from conformance.fuzz.comparison import Kind, compare_results, compute_bounds
 from conformance.fuzz.evaluation import (
     BOUNDED,
@@ -41,6 +41,8 @@ SHRINKING: Final = 120.0
 """Seconds to shrink one program."""
 SHRINKING_HANGS: Final = 30.0
 """Seconds to shrink one that hangs: a trial that hangs takes the whole time limit of a program."""
+HANG: Final = 60.0
+"""Seconds after which a program hangs that exceeds the time limit of one."""
 
 
 def make_finding(
@@ -60,15 +62,19 @@ def make_finding(
     """
     oracle, kind = divergence.oracle, divergence.difference.kind
 
-    def observe(program: FuzzProgram) -> ResultDifference | None:
-        found = evaluator.confirm(program, oracle)
+    def observe(program: FuzzProgram, patience: float = PATIENCE) -> ResultDifference | None:
+        found = evaluator.confirm(program, oracle, patience)
         return found.difference if found and found.difference.kind is kind else None
 
-    if observe(generated.program) is None:
+    # A slow program is none that hangs.
+    seconds, patience = (SHRINKING_HANGS, HANG) if kind is Kind.HANG else (SHRINKING, PATIENCE)
+    confirmed = observe(generated.program, patience)
+    if confirmed is None:
         return None
-    seconds = SHRINKING_HANGS if kind is Kind.HANG else SHRINKING
     shrunk = shrink(generated, lambda program: observe(program) is not None, seconds)
-    difference = observe(shrunk.program) or divergence.difference
+    difference = observe(shrunk.program, patience)
+    if difference is None:
+        shrunk, difference = generated, confirmed
     operations = tuple(sorted(shrunk.program.operations))
     transforms = shrunk.program.around
     root = f"{oracle} {kind} {operations} {transforms} {difference.detail}"

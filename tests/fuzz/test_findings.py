@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from conformance.fuzz.comparison import Kind, ResultDifference
+from conformance.fuzz.evaluation import Divergence
 from conformance.fuzz.finding import Finding, ReleaseResult
-from conformance.fuzz.findings import date, select_kinds
+from conformance.fuzz.findings import date, make_finding, select_kinds
+from conformance.fuzz.generation import generate
+from conformance.fuzz.strategies import ProgramSpace
 from tests.fuzz.test_batches import WorkerExecutor, program
 
 if TYPE_CHECKING:
+    from conformance.fuzz.evaluation import Evaluator
+    from conformance.fuzz.program import FuzzProgram
     from tests.bench import Bench
 
 FIELDS: dict[str, Any] = {
@@ -78,3 +84,21 @@ def test_a_result_of_an_earlier_log_has_defaults() -> None:
     """Only release, outcome and text are required."""
     result = ReleaseResult(release="0.6.0", outcome="ok", text="1.0")
     assert (result.other, result.differs, result.right) == ("", False, None)
+
+
+class _SlowEvaluator:
+    """Finds that each program takes twenty seconds."""
+
+    def confirm(self, _: FuzzProgram, oracle: str, patience: float) -> Divergence | None:
+        """Return that a program hangs, if it has less time."""
+        difference = ResultDifference(kind=Kind.HANG, detail="timeout")
+        return Divergence(oracle=oracle, difference=difference) if patience < 20 else None
+
+
+def test_a_slow_program_does_not_hang() -> None:
+    """It gets more time before it is a finding."""
+    generated = generate(ProgramSpace(), 1, 10)[0]
+    evaluator = cast("Evaluator", _SlowEvaluator())
+    divergence = evaluator.confirm(generated.program, "process", 10)
+    assert divergence is not None
+    assert make_finding(evaluator, generated, divergence) is None
