@@ -33,6 +33,8 @@ INTEGERS: Final = (
 """Integers, in addition to the largest and smallest ones."""
 BOUNDS: Final = (4, 1, 20, 100)
 """Bounds of evenly spaced values."""
+SPACED_RATE: Final = 4
+"""One input of so many has evenly spaced values."""
 LISTED: Final = 40
 """So many values are spelled one by one."""
 
@@ -47,7 +49,7 @@ def draw_table_input(scope: Scope, type_: ArrayType, number: int) -> str:
             one: two inputs hold all pairs.
     """
     table = list_special_values(type_.dtype)
-    if type_.kind == "float" and scope.flip():
+    if type_.kind == "float" and scope.rarely(SPACED_RATE):
         bound = scope.choose(BOUNDS)
         count = CYCLE if number else LENGTH
         table = tuple(bound * (2 * at / (count - 1) - 1) for at in range(count))
