@@ -149,7 +149,7 @@ TRANSPOSED_WITH_WRONG_STRIDES = deviation(
     ],
 )
 def transposed_four_bits(env):
-    """A transposed int4 array beside another result of `jit` is right from 0.8.2 on.
+    """A transposed int4 array, one of several results of `jit`, is right from 0.8.2 on.
 
     Before, it was written outside of its buffer: the process was aborted, or its numbers were
     wrong.

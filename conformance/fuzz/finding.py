@@ -136,7 +136,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def has_same_root(a: Finding, b: Finding) -> bool:
-    """Return whether two findings most likely have one cause, whatever their operations.
+    """Return whether two findings most likely have one cause, also with other operations.
 
     A program that is not shrunk to the end has operations that do not matter. Shardings of results
     are decided by the transforms with a mesh: operations are only what is sharded. An error is

@@ -109,7 +109,7 @@ def _make_perturbation(dtypes: dict[str, str], seed: int) -> Callable[[Any, int,
             value = value * (1 + error)
         if seed % 2:
             # What overflows when it is squared within an operation may be infinite, a denormal
-            # number zero. Which part of a complex number is infinite nobody knows.
+            # number zero. Which part of a complex number is infinite is not known.
             large = np.nan if np.iscomplexobj(value) else np.inf
             value = np.where(np.abs(value) > math.sqrt(limits.largest), large, value)
             value = _flush(value, limits.smallest_normal)

@@ -133,7 +133,7 @@ class Scope:
             size: Size of the table.
         """
         position = count_choices()
-        # All are drawn, whatever the first one is: later choices stay where they are.
+        # All three are drawn even for the whole table: later choices stay where they are.
         whole, start, more = self.happens(MOSTLY), *(self.integer(0, size - 1) for _ in range(2))
         chosen = slice(0, size) if whole else slice(start, min(start + 1 + more, size))
         self.ranges.append(ValueRange(position, chosen.start, chosen.stop - chosen.start))
