@@ -394,3 +394,17 @@ def interpolation(env, dtype):
         jnp.array(numbers, dtype) for numbers in ([0.5, 1.25], [0, 1, 2], [0, 10, 40])
     )
     return Observed(jnp.interp(x, table, values).astype(np.float32), np.array([5, 17.5]))
+
+
+TRIANGLE_ALWAYS_SINGLE = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="its default was float32, not the default dtype of floats",
+)
+
+
+@probe(source="jax-ml/jax#39098", x64=True, deviations=[TRIANGLE_ALWAYS_SINGLE])
+def triangle_of_no_dtype(env):
+    """`tri` without a dtype is float64 from 0.11.2 on if 64-bit types are enabled, as `eye` is."""
+    result = {"tri": jnp.tri(2).dtype.name, "eye": jnp.eye(2).dtype.name}
+    return Observed(result, reference={"tri": "float64", "eye": "float64"})
