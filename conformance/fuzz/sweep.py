@@ -22,18 +22,18 @@ class Use(NamedTuple):
     Attributes:
         transforms: Names of the transforms around it, the innermost first.
         launch: Name of the launch, see `conformance.fuzz.launch`.
-        constant: Whether all elements of an input are equal, unless the operation is pointwise.
+        values: Values of the arguments, unless the operation is pointwise.
     """
 
     transforms: tuple[str, ...] = ()
     launch: str = ""
-    constant: bool = False
+    values: Values = Values.DRAWN
 
 
 USES: Final = (
-    Use(), Use(("grad",)), Use(constant=True), Use(("jvp", "grad")), Use(launch=EXPLICIT), Use(),
-    Use(("vmap",)), Use(("grad",), constant=True), Use(("shard_map",)), Use(("jvp",)), Use(),
-    Use(("linear_transpose",)), Use(constant=True), Use(("vmap", "grad")), Use(launch=EXPLICIT),
+    Use(), Use(("grad",)), Use(values=Values.CONSTANT), Use(("jvp", "grad")), Use(launch=EXPLICIT), Use(),
+    Use(("vmap",)), Use(("grad",), values=Values.CONSTANT), Use(("shard_map",)), Use(("jvp",)), Use(),
+    Use(("linear_transpose",)), Use(values=Values.CONSTANT), Use(("vmap", "grad")), Use(launch=EXPLICIT),
     Use(("grad",)), Use(("jit(shardings)",)), Use(("scan",)),
 )  # fmt: skip
 """The uses of each operation in turn: of the next one when all operations had this one."""
@@ -81,12 +81,6 @@ def plan_sweep(
             around=tuple(kinds[name] for name in use.transforms),
             launches=launches,
             steps=1,
-            values=(
-                Values.TABLE
-                if operation.rule in POINTWISE
-                else Values.CONSTANT
-                if use.constant
-                else Values.DRAWN
-            ),
+            values=Values.TABLE if operation.rule in POINTWISE else use.values,
             x64=x64,
         )
