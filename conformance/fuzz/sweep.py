@@ -31,10 +31,11 @@ class Use(NamedTuple):
 
 
 USES: Final = (
-    Use(), Use(("grad",)), Use(values=Values.CONSTANT), Use(("jvp", "grad")), Use(launch=EXPLICIT), Use(),
-    Use(("vmap",)), Use(("grad",), values=Values.CONSTANT), Use(("shard_map",)), Use(("jvp",)), Use(),
-    Use(("linear_transpose",)), Use(values=Values.CONSTANT), Use(("vmap", "grad")), Use(launch=EXPLICIT),
-    Use(("grad",)), Use(("jit(shardings)",)), Use(("scan",)),
+    Use(), Use(("grad",)), Use(values=Values.CONSTANT), Use(("jvp", "grad")),
+    Use(launch=EXPLICIT), Use(), Use(("vmap",)), Use(("grad",), values=Values.CONSTANT),
+    Use(("shard_map",)), Use(("jvp",)), Use(), Use(("linear_transpose",)),
+    Use(values=Values.CONSTANT), Use(("vmap", "grad")), Use(launch=EXPLICIT), Use(("grad",)),
+    Use(("jit(shardings)",)), Use(("scan",)),
 )  # fmt: skip
 """The uses of each operation in turn: of the next one when all operations had this one."""
 RARE: Final = (True, True, False, False, True, False, False)
