@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -36,6 +37,8 @@ SOURCE_WORDS: Final = {
 }
 """Descriptions of the sources that are not an upstream thread or commit."""
 
+_THREAD: Final = re.compile(r"[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{7,40})|https://\S+")
+
 
 class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of JAX's behaviour.
@@ -43,8 +46,8 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     Attributes:
         release: The release that introduced it according to upstream.
         summary: The change in a sentence or two, from the point of view of a user.
-        source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, or a key of
-            `SOURCE_WORDS`.
+        source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, address, or a
+            key of `SOURCE_WORDS`.
         case: Id of the case that shows it, or ids of several.
         shown_by: The part of their goldens that changes in that release, on CPU.
         advice: Code that works before and after the change, or empty.
@@ -114,18 +117,30 @@ def _load(file: Path) -> Family:
         problem = str(error)
         raise UsageError(f"{file}: {problem[:1].lower()}{problem[1:]}") from error
     for number, change in enumerate(family.change, 1):
-        # Versions are checked here, where the line is known, and not by the pages that sort them.
-        for release in (change.release, change.shown_at):
-            try:
-                Version(release)
-            except ValueError:
-                raise UsageError(
-                    f"{file}: change {number}: release {release!r}, expected a jax release"
-                ) from None
-        # A difference from upstream's release without a reason would read as a mistake.
-        if bool(change.observed_in) != bool(change.why):
-            raise UsageError(
-                f"{file}: change {number}: `observed_in` and `why` belong together; give both "
-                "or neither"
-            )
+        _check(change, f"{file}: change {number}")
     return family
+
+
+def _check(change: BehaviourChange, where: str) -> None:
+    """Check what the pages of the history would fail at, where the line is not known any more.
+
+    Args:
+        change: A change.
+        where: Its file and number.
+
+    Raises:
+        UsageError: If a release or the source is malformed, or a reason is missing.
+    """
+    for release in (change.release, change.shown_at):
+        try:
+            Version(release)
+        except ValueError:
+            raise UsageError(f"{where}: release {release!r}, expected a jax release") from None
+    if change.source not in SOURCE_WORDS and _THREAD.fullmatch(change.source) is None:
+        raise UsageError(
+            f"{where}: source {change.source!r}, expected OWNER/REPO#NUMBER, OWNER/REPO@COMMIT, "
+            f"an address, or one of {', '.join(SOURCE_WORDS)}"
+        )
+    # A difference from upstream's release without a reason would read as a mistake.
+    if bool(change.observed_in) != bool(change.why):
+        raise UsageError(f"{where}: `observed_in` and `why` belong together; give both or neither")

@@ -61,6 +61,7 @@ def test_a_change_may_be_observed_in_a_later_release(tmp_path: Path) -> None:
         (CHANGE.replace("summary", "sumary"), "sumary"),
         (CHANGE.replace("0.6.0", "soon"), "change 1: release 'soon', expected a jax release"),
         (CHANGE.replace("0.6.0", "9" * 5000), "change 1: release '999"),
+        (CHANGE.replace("o/r#1", "jax-ml/jax@"), "change 1: source 'jax-ml/jax@', expected"),
         (f'{CHANGE}observed_in = "0.6.1"\n', "change 1: `observed_in` and `why` belong together"),
     ],
 )
