@@ -41,7 +41,7 @@ SHRINKING: Final = 120.0
 """Seconds to shrink one program."""
 SHRINKING_HANGS: Final = 30.0
 """Seconds to shrink one that hangs: a trial that hangs takes the whole time limit of a program."""
-HANG: Final = 60.0
+HANG: Final = 30.0
 """Seconds after which a program hangs that exceeds the time limit of one."""
 
 
@@ -66,13 +66,15 @@ def make_finding(
         found = evaluator.confirm(program, oracle, patience)
         return found.difference if found and found.difference.kind is kind else None
 
-    # A slow program is none that hangs.
-    seconds, patience = (SHRINKING_HANGS, HANG) if kind is Kind.HANG else (SHRINKING, PATIENCE)
-    confirmed = observe(generated.program, patience)
+    confirmed = observe(generated.program)
     if confirmed is None:
         return None
+    # A program that is only slow ends within more time.
+    seconds, patience = (SHRINKING_HANGS, HANG) if kind is Kind.HANG else (SHRINKING, PATIENCE)
     shrunk = shrink(generated, lambda program: observe(program) is not None, seconds)
     difference = observe(shrunk.program, patience)
+    if difference is None and kind is Kind.HANG:
+        return None
     if difference is None:
         shrunk, difference = generated, confirmed
     operations = tuple(sorted(shrunk.program.operations))
