@@ -75,7 +75,7 @@ def test_a_shape_that_depends_on_roundings_has_no_reference() -> None:
 def test_denormal_parts_of_complex_numbers_may_be_flushed(
     value: str, seen: float, wrong: bool
 ) -> None:
-    """What is left of the number is as it was."""
+    """The other part must still be equal."""
     observed = result(seen, seen, dtype="complex64")
     one = program("x0 * 1", f"[{value}, {value}]", dtype="complex64")
     reference = compute_reference(one, observed)

@@ -29,7 +29,7 @@ def test_a_sweep_has_each_operation_in_each_use() -> None:
 
 
 def test_each_program_of_a_sweep_has_its_operation() -> None:
-    """Of all operations, but for collectives, which need an axis."""
+    """All operations except collectives, which need an axis."""
     generated = generate_each(plan_sweep(OPERATIONS, 0, len(OPERATIONS), x64=False), 1)
     names = {name for one in generated for name in one.program.operations}
     missing = {one.name for one in OPERATIONS if not one.needs_axis} - names
