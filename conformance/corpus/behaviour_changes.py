@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -10,6 +9,7 @@ from packaging.version import Version
 
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, describe_os_error
+from conformance.model.upstream import find_thread_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +36,6 @@ SOURCE_WORDS: Final = {
     "unknown": "(no upstream thread or commit is known)",
 }
 """Descriptions of the sources that are not an upstream thread or commit."""
-
-_THREAD: Final = re.compile(r"[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{7,40})|https://\S+")
 
 
 class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,7 +134,7 @@ def _check(change: BehaviourChange, where: str) -> None:
             Version(release)
         except ValueError:
             raise UsageError(f"{where}: release {release!r}, expected a jax release") from None
-    if change.source not in SOURCE_WORDS and _THREAD.fullmatch(change.source) is None:
+    if change.source not in SOURCE_WORDS and not find_thread_url(change.source):
         raise UsageError(
             f"{where}: source {change.source!r}, expected OWNER/REPO#NUMBER, OWNER/REPO@COMMIT, "
             f"an address, or one of {', '.join(SOURCE_WORDS)}"

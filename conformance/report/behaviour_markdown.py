@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 from conformance.corpus.behaviour_changes import SOURCE_WORDS
 from conformance.golden.spans import parse_version
 from conformance.judge.values import compare_values
+from conformance.model.upstream import find_thread_url
 from conformance.model.value import CorruptValueError, to_array, to_python
 from conformance.report.grouping import group_by
 from conformance.report.ir_differences import compare_facts
 from conformance.report.markup import fold, to_code, to_table, wrap
-from conformance.report.text import find_thread_url, flatten, join_names
+from conformance.report.text import flatten, join_names
 from conformance.wording import plural
 
 if TYPE_CHECKING:

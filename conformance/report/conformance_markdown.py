@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from conformance.model.upstream import find_thread_url
 from conformance.report.conformance_history import SuiteOutcome, find_failure_cause, shorten_test
 from conformance.report.markup import fold, to_code, to_table, wrap
-from conformance.report.text import find_thread_url, flatten
+from conformance.report.text import flatten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

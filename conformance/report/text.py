@@ -30,7 +30,6 @@ _MARKS: Final = re.compile(rf"[\x80-\x9f\ufffe\uffff{_BIDI}{_INVISIBLE}]")
 _PICTURES: Final = 0x2400
 """First code point of the Unicode pictures of the ASCII control codes."""
 _SPACE: Final = 0x20
-_COMMIT: Final = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{7,40})")
 
 
 def sanitize(text: str, most: int = MOST) -> str:
@@ -121,23 +120,6 @@ def parse_time(text: str) -> datetime | None:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):  # a zone may move year 1 or 9999 out of range
         return None
-
-
-def find_thread_url(thread: str) -> str:
-    """Return the address of an upstream thread or commit, empty for any other text.
-
-    Args:
-        thread: `owner/repo#N`, `owner/repo@HASH`, or an address.
-    """
-    repository, sign, number = thread.partition("#")
-    if sign and number.isdigit() and repository.count("/") == 1:
-        # The number may be of a pull request: GitHub redirects to it from the issue's address.
-        return f"https://github.com/{repository}/issues/{number}"
-    commit = _COMMIT.fullmatch(thread)
-    if commit is not None:
-        return f"https://github.com/{commit[1]}/commit/{commit[2]}"
-    # A declared thread may be any text: no other scheme than https becomes a link.
-    return thread if thread.startswith("https://") else ""
 
 
 def make_rerun_command(name: str, case: RunCase, *cells: str) -> str:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from conformance.model.run import RunCase, RunCell, selector_of
 from conformance.report.text import (
-    find_thread_url,
     flatten,
     format_moment,
     make_rerun_command,
@@ -73,24 +72,6 @@ def test_a_moment_is_shown_to_the_minute() -> None:
     assert format_moment("2026-05-01T02:30:59+02:00") == "2026-05-01 00:30 UTC"
     assert format_moment("2026-05-01T02:30:59") == "2026-05-01 02:30 UTC"
     assert format_moment("yesterday\x1b") == "yesterday␛"
-
-
-@pytest.mark.parametrize(
-    ("source", "address"),
-    [
-        ("jax-ml/jax#123", "https://github.com/jax-ml/jax/issues/123"),
-        ("jax-ml/jax@0123456789ab", "https://github.com/jax-ml/jax/commit/0123456789ab"),
-        ("jax-ml/jax@main", ""),
-        ("https://example.org/a", "https://example.org/a"),
-        ("javascript:alert(1)", ""),
-        ("jax-ml/jax#abc", ""),
-        ("a#1", ""),
-        ("", ""),
-    ],
-)
-def test_a_thread_has_its_upstream_address(source: str, address: str) -> None:
-    """What is no thread and no address is not made a link."""
-    assert find_thread_url(source) == address
 
 
 @pytest.mark.parametrize(

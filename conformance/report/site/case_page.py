@@ -11,6 +11,7 @@ from conformance.engine.stored_job import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.model.observation import FALSIFYING
+from conformance.model.upstream import find_thread_url
 from conformance.model.value import CorruptValueError
 from conformance.report.ir_differences import FactRow, compare_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
@@ -26,7 +27,7 @@ from conformance.report.site.evidence import (
 from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, make_strip
 from conformance.report.suite_results import collect_warnings
-from conformance.report.text import find_thread_url, make_rerun_command
+from conformance.report.text import make_rerun_command
 from conformance.report.tracebacks import collect_stacks
 
 if TYPE_CHECKING:

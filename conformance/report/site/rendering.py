@@ -12,8 +12,9 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from conformance import __version__
+from conformance.model.upstream import find_thread_url
 from conformance.report.site.addresses import case_page, href, repro_file, root_of
-from conformance.report.text import find_thread_url, flatten, format_moment, sanitize
+from conformance.report.text import flatten, format_moment, sanitize
 from conformance.report.verdicts import LETTERS
 from conformance.triage.evidence import format_culprit
 from conformance.wording import plural
