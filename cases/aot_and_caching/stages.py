@@ -290,12 +290,12 @@ COST_WAS_A_LIST = deviation(
 )
 
 
-@probe(source="jax-ml/jax@2d72e8de8465", deviations=[COST_WAS_A_LIST])
+@probe(source="jax-ml/jax@2d72e8de8465", platforms=("cpu",), deviations=[COST_WAS_A_LIST])
 def cost_is_a_dict(env):
     """`Compiled.cost_analysis()` is a dict, as `Lowered.cost_analysis()` always was.
 
     The changelog lists the change under 0.4.38; the released code changed in 0.5.0. Before, take
-    `[0]` of the list.
+    `[0]` of the list. On a GPU, 0.11.2 returns None for what is only lowered.
     """
     lowered = _lower_example()
     result = [type(stage.cost_analysis()).__name__ for stage in (lowered, lowered.compile())]

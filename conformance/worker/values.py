@@ -35,7 +35,11 @@ def flatten(tree: Any, root: str = "out", largest: int = LARGEST) -> tuple[dict[
         TypeError: If a leaf is neither an array nor a Python scalar, e.g. a leaked tracer.
     """
     paths, treedef = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is None)
-    _check_size(sum(_measure_size(leaf) for _, leaf in paths), largest)
+    size = sum(_measure_size(leaf) for _, leaf in paths)
+    if size > largest:
+        # An error of the device, such as too little memory, comes before the size.
+        jax.block_until_ready([leaf for _, leaf in paths if not isinstance(leaf, jax.core.Tracer)])
+    _check_size(size, largest)
     leaves, chunks = [], []
     for path, leaf in paths:
         head, data = _describe_leaf(leaf, root + jax.tree_util.keystr(path))

@@ -129,6 +129,25 @@ def test_a_case_may_raise_its_observation_limit(bench: Bench) -> None:
     assert bench.run(body, "probe(observation_mb=3)").outcome is Outcome.OK
 
 
+def test_what_cannot_be_computed_is_not_too_large(bench: Bench) -> None:
+    """A result that fails while it is computed has that error, not that of its size.
+
+    On an H200 an array of 400 GiB was reported as too large an observation, not as out of memory.
+    """
+    body = """
+        def fail(x):
+            raise ValueError("computed late")
+        one = jax.ShapeDtypeStruct((), np.float32)
+        slow = jax.jit(lambda x: jax.lax.fori_loop(0, 20, lambda _, y: y @ y, x).sum())
+        late = jax.jit(lambda x: jnp.broadcast_to(jax.pure_callback(fail, one, x), 1 << 20))
+        return late(slow(jnp.eye(600)))
+    """
+    header = "import jax\nimport jax.numpy as jnp"
+    finished = bench.run(body, "probe(observation_mb=2)", header)
+    assert finished.error is not None
+    assert "computed late" in finished.error.message
+
+
 def test_a_job_that_bypasses_the_kit_is_ended_at_its_limit(bench: Bench) -> None:
     """By the supervisor, before the bytes are read."""
     body = """
