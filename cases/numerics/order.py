@@ -255,3 +255,21 @@ def product_and_sum_over_seven_axes(env):
     u, v = env.rng(0).random((2, 3, 1, 2, 2, 8, 8, 8), np.float32)
     result = jax.jit(lambda u, v: (u * v).sum(axis=3))(u, v)
     return Observed(result, reference=(u.astype(np.float64) * v).sum(axis=3))
+
+
+NEVER_ENDS = deviation(
+    outcome="timed_out",
+    reason="the absolute value of the least integer is negative, and the loop never ends",
+    issue="jax-ml/jax#40840",
+)
+
+
+@probe(source="jax-ml/jax#40840", releases="jax>=0.12", timeout=3, deviations=[NEVER_ENDS])
+def divisor_of_the_least_integer(env):
+    """`gcd` of the least signed integer never ends.
+
+    So it was on all releases from 0.4.30 to 0.12.0.1; as it takes the whole time limit, it runs on
+    the newest ones only.
+    """
+    x, y = np.int8(-128), np.int8(6)
+    return Observed(jax.jit(jnp.gcd)(x, y), reference=np.gcd(x, y))
