@@ -139,9 +139,9 @@ def has_same_root(a: Finding, b: Finding) -> bool:
     """Return whether two findings most likely have one cause, also with other operations.
 
     A program that is not shrunk to the end has operations that do not matter. Shardings of results
-    are decided by the transforms with a mesh: operations are only what is sharded. An error is
-    known by its message, a changed message by most of its words. Flushed numbers are a mode of the
-    compiler, in whichever operation.
+    are decided by the transforms with a mesh: operations are only what is sharded. So are crashes
+    under such a transform. An error is known by its message, a changed message by most of its
+    words. Flushed numbers are a mode of the compiler, in whichever operation.
 
     Args:
         a: A dated finding.
@@ -152,7 +152,10 @@ def has_same_root(a: Finding, b: Finding) -> bool:
         return a.turning_points == b.turning_points and a.kind == b.kind and _is_within(a, b)
     if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
         return False
-    if a.kind == Kind.SHARDING and {*a.transforms} & WITH_MESH == {*b.transforms} & WITH_MESH:
+    meshes = {*a.transforms} & WITH_MESH
+    if meshes == {*b.transforms} & WITH_MESH and (
+        a.kind == Kind.SHARDING or (a.kind == Kind.CRASH and meshes and a.detail == b.detail)
+    ):
         return True
     if a.kind == Kind.ERROR and is_similar(a.detail, b.detail):
         return True

@@ -117,6 +117,7 @@ LONG_ERROR = {
     "ValueError: pad on axes where dim 3 is not divisible by the mesh",
 }
 ERROR = {"kind": "error", "detail": "TypeError: a became TypeError: b"}
+CRASH = {"kind": "crash", "detail": "SIGSEGV became ok", "transforms": ("shard_map",)}
 
 CHANGED = {
     "kind": "value",
@@ -142,6 +143,9 @@ CHANGED = {
         (ERROR, {"detail": "TypeError: c became TypeError: d"}, False),
         (LONG_ERROR, {"detail": LONG_ERROR["detail"].replace("pad", "slice")}, True),
         (LONG_ERROR, {"detail": LONG_ERROR["detail"].replace("3", "70")}, True),
+        (CRASH, {"operations": ("jnp.sin",), "transforms": ("jit", "shard_map")}, True),
+        (CRASH, {"operations": ("jnp.sin",), "detail": "SIGABRT became ok"}, False),
+        (CRASH | {"transforms": ()}, {"operations": ("jnp.sin",)}, False),
         ({}, {"operations": ("jnp.sin",)}, False),
         ({}, {"operations": ("jnp.cumsum", "jnp.sin"), "transforms": ("vmap", "jit")}, True),
         ({}, {"operations": ("jnp.cumsum", "jnp.sin"), "transforms": ()}, False),
@@ -154,7 +158,7 @@ CHANGED = {
 def test_changes_with_one_cause_are_one_finding(
     first: dict[str, object], change: dict[str, object], same: bool
 ) -> None:
-    """Shardings under the same transforms, errors with the same messages, larger programs.
+    """Shardings and crashes under the same transforms, equal messages, larger programs.
 
     A change that made a result wrong is seen by comparison with NumPy, too.
     """

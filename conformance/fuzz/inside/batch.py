@@ -24,8 +24,8 @@ EPSILON = {
     "float32": 2.0**-23, "complex64": 2.0**-23, "float64": 2.0**-52, "complex128": 2.0**-52,
 }  # fmt: skip
 """Distance between 1 and the next number."""
-SECONDS = 10.0
-"""Seconds of a program in one mode, after which the process of a batch ends."""
+SECONDS = 5.0
+"""Seconds of a program in one mode, after which the process of a batch ends and it runs alone."""
 LONGEST = 2000
 """Characters of an error message."""
 
