@@ -320,6 +320,34 @@ def rounding(env):
     return Observed(result, reference={"halves": f32(0, 2, 2, -0.0, 0, 8388609), "fifty": f32(1.5)})
 
 
+POWER_OF_TEN_NOT_CONVERTED = deviation(
+    "jax<0.8",
+    params=["39"],
+    error="TypeError",
+    match="expected number, got int",
+    reason="the power of ten is an int, which does not fit into 64 bits",
+    issue="jax-ml/jax#32459",
+)
+STILL_NOT_CONVERTED = deviation(
+    params=["35"],
+    error="TypeError",
+    match="expected number, got int",
+    reason="the power of ten is an int, which does not fit into 64 bits",
+    issue="jax-ml/jax#32459",
+)
+
+
+@probe(
+    source="jax-ml/jax#32459",
+    params={"35": {"decimals": 35}, "39": {"decimals": 39}},
+    deviations=[POWER_OF_TEN_NOT_CONVERTED, STILL_NOT_CONVERTED],
+)
+def rounding_of_bfloat16(env, decimals):
+    """`round` of bfloat16 to 39 decimals is a TypeError before 0.8.0, to 35 on all releases."""
+    x = jnp.bfloat16(1.25)
+    return Observed(jnp.round(x, decimals).astype(jnp.float32), reference=np.float32(1.25))
+
+
 @probe(source="jax-ml/jax@2281455a4937", rtol=2e-6)
 def inverses(env):
     """Inverse functions are right at the ends of their ranges, and small numbers do not vanish."""

@@ -114,6 +114,29 @@ def by_inversion(env):
     return Observed(result, reference={name: value for name, (_, value) in expected.items()})
 
 
+SMALLEST_IS_EPSILON = deviation(
+    "jax<0.7",
+    outcome="ok",
+    reason="the smallest uniform number was the distance of 1 to the next number",
+    issue="jax-ml/jax#29857",
+)
+
+
+@probe(source="jax-ml/jax#29857", deviations=[SMALLEST_IS_EPSILON])
+def tail_of_the_logistic(env):
+    """In bfloat16, `logistic` has numbers below -80 from 0.7.0 on; before, none is below -5.
+
+    The smallest uniform number is the least normal one, whose logarithm is -87. The largest result
+    is 4.8 on all releases.
+    """
+    result = run_draw(lambda key: jax.random.logistic(key, (100_000,), "bfloat16"))
+    lowest, highest = (float(np.asarray(bound(result), np.float32)) for bound in (np.min, np.max))
+    return Observed(
+        {"below -80": lowest < -80, "above 5": highest > 5},
+        reference={"below -80": True, "above 5": False},
+    )
+
+
 @probe(source="jax-ml/jax@b8b690e594f0", rtol=1e-5)
 def gumbel_modes(env):
     """`gumbel` uses one uniform number, or two (`high`) so that rare events are not cut off."""

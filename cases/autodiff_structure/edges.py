@@ -1,0 +1,103 @@
+"""Derivatives at infinity, and outside of the domain of a function; NaN is recorded as -777."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import special
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import floats
+
+defaults(platforms=("cpu",))
+
+CURVES = {"erf": lax.erf, "erfc": lax.erfc, "ndtr": special.ndtr, "arctanh": jnp.arctanh}
+INFINITY_TIMES_ZERO = deviation(
+    "jax<0.12",
+    params=["erf", "erfc", "ndtr"],
+    outcome="ok",
+    reason="infinity times the exponential of minus its square, which is 0, is NaN",
+    issue="jax-ml/jax#25564",
+)
+QUOTIENT_OF_INFINITIES = deviation(
+    "jax>=0.11.2",
+    params=["arctanh"],
+    outcome="ok",
+    reason="the rule of the quotient 1 / (1 - x**2) divides infinity by infinity",
+    issue="jax-ml/jax#40634",
+)
+
+
+def _replace_nan(x):
+    return np.nan_to_num(np.asarray(x), nan=-777)
+
+
+@probe(
+    source="jax-ml/jax#25564",
+    params={
+        "erf": {"name": "erf"},
+        "erfc": {"name": "erfc"},
+        "ndtr": {"name": "ndtr"},
+        "arctanh": {"name": "arctanh"},
+    },
+    deviations=[INFINITY_TIMES_ZERO, QUOTIENT_OF_INFINITIES],
+)
+def second_slope_at_infinity(env, name):
+    """The second derivative of `erf`, `erfc` and `ndtr` at infinity is 0 from 0.12.0; before, NaN.
+
+    That of `arctanh` was 0, the limit of its formula, and is NaN from 0.11.2 on. The function is
+    NaN there, its first derivative 0 on all releases.
+    """
+    second = jax.jit(jax.vmap(jax.grad(jax.grad(CURVES[name]))))
+    return Observed(_replace_nan(second(floats(-np.inf, np.inf))), floats(0, 0))
+
+
+QUOTIENT_OF_COMPLEX_NUMBERS = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="the logarithm was divided by a complex number",
+    issue="jax-ml/jax@50670bd907f2",
+)
+RULE_OF_LOG2 = deviation(
+    "jax>=0.11.2",
+    params=["log2"],
+    outcome="ok",
+    reason="log2 has a rule of its own, which multiplies infinity by a complex number",
+    issue="pearu/functional_algorithms#48",
+)
+
+
+@probe(
+    source="pearu/functional_algorithms#48",
+    params={"log2": {"name": "log2"}, "log10": {"name": "log10"}},
+    deviations=[QUOTIENT_OF_COMPLEX_NUMBERS, RULE_OF_LOG2],
+)
+def slope_of_logarithms_at_a_complex_infinity(env, name):
+    """The derivative of `log2` at complex(inf, inf) is 0 from 0.5.0 to 0.11.1, otherwise NaN.
+
+    That of `log10` is 0 from 0.5.0 on.
+    """
+    z = np.complex64(complex(np.inf, np.inf))
+    slope = np.asarray(jax.jit(jax.grad(lambda z: getattr(jnp, name)(z).real))(z))
+    parts = _replace_nan([slope.real, slope.imag])
+    return Observed(np.abs(parts), np.float32([0, 0]))
+
+
+FINITE_OUTSIDE = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the formula of the derivative was used where the function is not defined",
+    issue="jax-ml/jax#13941",
+)
+
+
+@probe(source="jax-ml/jax#13941", rtol=1e-5, deviations=[FINITE_OUTSIDE])
+def slope_of_zeta_outside_of_its_domain(env):
+    """The derivative of `zeta(0.5, q)` is NaN from 0.12.0 on, as the function; before, finite."""
+    slope = jax.jit(jax.vmap(jax.grad(special.zeta, argnums=1)))
+    result = _replace_nan(slope(floats(0.5, 3), floats(2, 2)))
+    # -3 zeta(4, 2), and zeta(4, 2) is zeta(4) - 1.
+    return Observed(result, np.array([-777, -3 * (np.pi**4 / 90 - 1)]))

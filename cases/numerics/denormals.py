@@ -1,0 +1,55 @@
+"""Denormal numbers, which XLA takes for 0 in most operations."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import f32
+
+defaults(source="jax-ml/jax#19689", platforms=("cpu",))
+
+RETURNED_UNCHANGED = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    reason="it was returned unchanged, with the exponent 0",
+    issue="jax-ml/jax#19689",
+)
+TAKEN_FOR_THE_LEAST = deviation(
+    "jax>=0.4.33,<0.12",
+    outcome="ok",
+    reason="the mantissa was 0.5 and the exponent that of the least denormal number",
+    issue="jax-ml/jax#19689",
+)
+TAKEN_FOR_ZERO = deviation(
+    "jax>=0.12", outcome="ok", reason="it is taken for zero", issue="jax-ml/jax#19689"
+)
+
+
+@probe(rtol=1e-6, deviations=[RETURNED_UNCHANGED, TAKEN_FOR_THE_LEAST, TAKEN_FOR_ZERO])
+def mantissa_of_denormal_numbers(env):
+    """`frexp` of a denormal number is wrong on all releases, in three ways.
+
+    The mantissa is the number itself up to 0.4.31, 0.5 from 0.4.33, and 0 from 0.12.0 on.
+    """
+    x = f32(1e-40, 1e-39)
+    mantissa, exponent = jax.jit(jnp.frexp)(x)
+    return Observed(
+        {"mantissa": mantissa, "exponent": exponent},
+        reference=dict(zip(("mantissa", "exponent"), np.frexp(x), strict=True)),
+    )
+
+
+FLUSHED_TO_ZERO = deviation(
+    "jax<0.12", outcome="ok", reason="it was flushed to zero", issue="jax-ml/jax#19689"
+)
+
+
+@probe(rtol=1e-6, deviations=[FLUSHED_TO_ZERO])
+def arcsine_of_denormal_numbers(env):
+    """`arcsin` of a denormal number is the number itself from 0.12.0 on; before, 0."""
+    x = f32(1e-40, -1e-39)
+    return Observed(jax.jit(jnp.arcsin)(x), reference=x)
