@@ -56,6 +56,7 @@ def make_operations(
     rule: Rule,
     kinds: tuple[str, ...] = NUMBER,
     *,
+    call: str = "",
     result: str = "same",
     twin: bool = False,
     narrow: bool = False,
@@ -67,6 +68,7 @@ def make_operations(
         names: Their names, separated by spaces.
         rule: See `Operation`.
         kinds: See `Operation`.
+        call: See `Operation`; `{name}` stands for the name.
         result: See `Operation`.
         twin: Whether `np.X` is equal to `jnp.X`.
         narrow: See `Operation`.
@@ -74,8 +76,8 @@ def make_operations(
     """
     return tuple(
         Operation(
-            name=name, rule=rule, kinds=kinds, result=result, narrow=narrow, lacks=lacks,
-            twin=name.replace("jnp.", "np.") if twin else "",
+            name=name, rule=rule, call=call.replace("{name}", name), kinds=kinds, result=result,
+            narrow=narrow, lacks=lacks, twin=name.replace("jnp.", "np.") if twin else "",
         )
         for name in names.split()
     )  # fmt: skip

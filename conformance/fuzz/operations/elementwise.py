@@ -345,16 +345,10 @@ ELEMENTWISE: Final = (
     *make_operations("jnp.nextafter", draw_lax_binary, FLOAT),
     *make_operations("jnp.maximum jnp.minimum", draw_binary, ANY, twin=True),
     *make_operations("jnp.fmax jnp.fmin", draw_binary, REAL, twin=True),
-    *(
-        Operation(
-            name=name,
-            rule=draw_binary,
-            kinds=INTEGER,
-            # Both never end for the least integer on any release, which would cost each campaign
-            # minutes; `numerics/divisor_of_the_least_integer` observes that.
-            call=f"(lambda a, b: {name}(a >> 1, b >> 1))",
-        )
-        for name in ("jnp.gcd", "jnp.lcm")
+    # Both never end for the least integer on any release, which would cost each campaign minutes:
+    # `numerics/divisor_of_the_least_integer` observes that.
+    *make_operations(
+        "jnp.gcd jnp.lcm", draw_binary, INTEGER, call="(lambda a, b: {name}(a >> 1, b >> 1))"
     ),
     *make_operations(
         "jnp.bitwise_and jnp.bitwise_or jnp.bitwise_xor", draw_binary, (*INTEGER, "bool"), twin=True
