@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.job import FinishedJob, Job
 from conformance.fuzz.program import RenderOptions
-from conformance.judge.errors import make_signature
+from conformance.judge.errors import drop_folders, make_signature
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome
 from conformance.model.value import to_python
@@ -236,5 +236,7 @@ def split(finished: FinishedJob, count: int) -> Iterator[Results]:
 def _make_result(parts: Mapping[str, list[Leaf]]) -> ProgramResult:
     if "error" in parts:
         kind, message = map(to_python, parts["error"])
+        # A campaign's log says nothing of the host.
+        message = drop_folders(message)
         return ProgramResult(outcome=Outcome.RAISED, error=kind, message=message)
     return ProgramResult(leaves=tuple(parts["value"]))

@@ -22,6 +22,8 @@ _NUMBER = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
 _LABEL = re.compile(r"\bagainst (?:reference and golden|reference|golden) ")
 _SUFFIXES = "py|pyi|pyx|cc|cpp|c|h|hpp|inc|rs|so|mlir|ipynb"
 
+_FOLDERS = r"(?<![\w./:)<>~-])/(?:[\w.+@~=-]+/)+(?=[\w<])"
+
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, flags), replacement)
     for pattern, replacement, flags in (
@@ -61,7 +63,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         # The head of a log line: severity, date, time, thread, source.
         (r"^[IWEF]\d{4} [\d:.]+ +\d+ [\w./-]+:(?:\d+|<n>)\] ", "", re.MULTILINE),
         # Absolute paths keep their last component.
-        (r"(?<![\w./:)<>~-])/(?:[\w.+@~=-]+/)+(?=[\w<])", "", 0),
+        (_FOLDERS, "", 0),
         # Lines of source move with every release of jax and with every edit of a case.
         (rf"(\.(?:{_SUFFIXES})):\d+(?::\d+)?\b", r"\1:<n>", 0),
         (r"\bline \d+(?:, column \d+)?\b", "line <n>", 0),
@@ -115,6 +117,15 @@ def make_signature(type_: str, message: str) -> str:
     """
     text = normalise(message)
     return f"{type_}: {text}" if text else type_
+
+
+def drop_folders(message: str) -> str:
+    """Return a message with absolute paths reduced to their last component.
+
+    Args:
+        message: Any text.
+    """
+    return re.sub(_FOLDERS, "", message)
 
 
 def normalise_cause(reason: str) -> str:

@@ -77,6 +77,12 @@ def test_each_program_has_its_result_or_its_error(executor: WorkerExecutor) -> N
     assert (second["jit"].outcome, second["jit"].error) == (Outcome.RAISED, "AttributeError")
 
 
+def test_messages_name_no_folders_of_the_host(executor: WorkerExecutor) -> None:
+    """A file of a message keeps its name alone."""
+    (result,) = run(executor, program("open('/tmp/no-such-folder/a.file') and x0"))
+    assert result["jit"].message == "[Errno 2] No such file or directory: 'a.file'"
+
+
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
