@@ -72,11 +72,13 @@ class ResultDifference:
         kind: Kind of the difference.
         detail: The difference in a sentence, without positions and numbers of one program.
         example: An example with numbers.
+        position: Position of the example in the flattened array, None if there is none.
     """
 
     kind: Kind
     detail: str
     example: str = ""
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,9 +258,10 @@ def _describe(
 ) -> ResultDifference | None:
     if not differing.any():
         return None
-    at = tuple(int(index[0]) for index in np.nonzero(differing)) if differing.ndim else ()
+    position = int(np.flatnonzero(differing)[0])
     count = f"{int(differing.sum())} of {differing.size} elements"
-    return ResultDifference(kind=kind, detail=detail, example=f"{x[at]} -> {y[at]}, {count}")
+    example = f"{x.flat[position]} -> {y.flat[position]}, {count}"
+    return ResultDifference(kind=kind, detail=detail, example=example, position=position)
 
 
 def compute_bounds(runs: PerturbedRuns, like: ProgramResult) -> tuple[Bound, ...] | None:

@@ -71,7 +71,8 @@ def make_finding(
         return None
     # A program that is only slow ends within more time.
     seconds, patience = (SHRINKING_HANGS, HANG) if kind is Kind.HANG else (SHRINKING, PATIENCE)
-    shrunk = shrink(generated, lambda program: observe(program) is not None, seconds)
+    position = confirmed.position
+    shrunk = shrink(generated, lambda program: observe(program) is not None, seconds, position)
     difference = observe(shrunk.program, patience)
     if difference is None and kind is Kind.HANG:
         return None

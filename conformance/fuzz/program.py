@@ -155,11 +155,14 @@ class ValueRange(NamedTuple):
             how many values it has more than one.
         start: Where it begins.
         size: How many values it has.
+        repeats: How often each value comes before the next one; all of them are repeated over the
+            input.
     """
 
     position: int
     start: int
     size: int
+    repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

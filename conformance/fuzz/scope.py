@@ -126,17 +126,18 @@ class Scope:
         """Draw an integer; Hypothesis shrinks to 0, or to the one next to it."""
         return int(self.draw(st.integers(smallest, largest)))
 
-    def choose_range(self, size: int) -> slice:
+    def choose_range(self, size: int, repeats: int) -> slice:
         """Draw a range of a table, mostly all of it; Hypothesis shrinks to the first value.
 
         Args:
             size: Size of the table.
+            repeats: See `ValueRange`.
         """
         position = count_choices()
         # All three are drawn even for the whole table: later choices stay where they are.
         whole, start, more = self.happens(MOSTLY), *(self.integer(0, size - 1) for _ in range(2))
         chosen = slice(0, size) if whole else slice(start, min(start + 1 + more, size))
-        self.ranges.append(ValueRange(position, chosen.start, chosen.stop - chosen.start))
+        self.ranges.append(ValueRange(position, chosen.start, chosen.stop - chosen.start, repeats))
         return chosen
 
     def choose_dtype(self, kinds: Sequence[str], *, narrow: bool = False) -> str:

@@ -35,13 +35,17 @@ class _TimeIsOverError(Exception):
     """Raised to end shrinking."""
 
 
-def shrink(generated: GeneratedProgram, fails: Fails, seconds: float) -> GeneratedProgram:
+def shrink(
+    generated: GeneratedProgram, fails: Fails, seconds: float, position: int | None = None
+) -> GeneratedProgram:
     """Return the simplest program found that still fails.
 
     Args:
         generated: A program that fails.
         fails: Whether a program fails in the same way.
         seconds: Time limit; the simplest program so far is returned then.
+        position: Position of a wrong element in the flattened result. The values at this position
+            of its inputs are tried first.
     """
     known: dict[str, bool] = {}
     end = time.monotonic() + seconds
@@ -51,7 +55,8 @@ def shrink(generated: GeneratedProgram, fails: Fails, seconds: float) -> Generat
             known[program.id] = time.monotonic() < end and fails(program)
         return known[program.id]
 
-    best = leave_out(generated, try_program)
+    single = None if position is None else _select_values(generated, position)
+    best = leave_out(single if single and try_program(single.program) else generated, try_program)
     database = InMemoryExampleDatabase()
     database.save(SECONDARY, best.choices)
 
@@ -148,13 +153,21 @@ def _leave_out_part(
 
 def _halve_ranges(generated: GeneratedProgram) -> Iterator[GeneratedProgram | None]:
     """Yield a program with each half of each of its ranges; None where there is none."""
-    for position, start, size in generated.program.ranges:
+    for position, start, size, _ in generated.program.ranges:
         choices = _read_choices(generated)
         half = size // 2
         for at, length in ((start, half), (start + half, size - half)):
             if 0 < length < size:
                 choices[position : position + 3] = [0, at, length - 1]
                 yield draw_choices(generated.space, choices_to_bytes(choices))
+
+
+def _select_values(generated: GeneratedProgram, position: int) -> GeneratedProgram | None:
+    """Return a program with one value in place of each range: that of an element of the result."""
+    choices = _read_choices(generated)
+    for first, start, size, repeats in generated.program.ranges:
+        choices[first : first + 3] = [0, start + position // repeats % size, 0]
+    return draw_choices(generated.space, choices_to_bytes(choices))
 
 
 def _read_choices(generated: GeneratedProgram) -> list[ChoiceT]:

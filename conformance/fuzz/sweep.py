@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.fuzz.launch import EXPLICIT, LAUNCH_KINDS
@@ -23,21 +24,27 @@ class Use(NamedTuple):
         transforms: Names of the transforms around it, the innermost first.
         launch: Name of the launch, see `conformance.fuzz.launch`.
         values: Values of the arguments, unless the operation is pointwise.
+        kinds: So many of the kinds of dtypes of a pointwise operation; None for all.
     """
 
     transforms: tuple[str, ...] = ()
     launch: str = ""
     values: Values = Values.DRAWN
+    kinds: int | None = None
 
 
 USES: Final = (
-    Use(), Use(("grad",)), Use(values=Values.CONSTANT), Use(("jvp", "grad")),
+    Use(kinds=1), Use(("grad",)), Use(values=Values.CONSTANT), Use(("jvp", "grad")),
     Use(launch=EXPLICIT), Use(), Use(("vmap",)), Use(("grad",), values=Values.CONSTANT),
     Use(("shard_map",)), Use(("jvp",)), Use(), Use(("linear_transpose",)),
     Use(values=Values.CONSTANT), Use(("vmap", "grad")), Use(launch=EXPLICIT), Use(("grad",)),
     Use(("jit(shardings)",)), Use(("scan",)),
 )  # fmt: skip
 """The uses of each operation in turn: of the next one when all operations had this one."""
+DERIVATIVES: Final = frozenset({"grad", "jvp", "linear_transpose"})
+"""Transforms by which an integer has no derivative."""
+DISCRETE: Final = frozenset({"int", "uint", "bool"})
+"""Kinds of dtypes without derivatives."""
 RARE: Final = (True, True, False, False, True, False, False)
 """Turns in which costly operations are among them, see `COSTLY`. All uses meet all of these: their
 numbers have no common divisor."""
@@ -61,6 +68,14 @@ def _list_turns(operations: Sequence[Operation]) -> Iterator[tuple[Operation, Us
             yield operation, use
 
 
+def _narrow(operation: Operation, use: Use) -> Operation:
+    """Return an operation with the kinds of dtypes that a use tries, the first ones."""
+    kinds = operation.kinds[: use.kinds]
+    if not DERIVATIVES.isdisjoint(use.transforms):
+        kinds = tuple(kind for kind in kinds if kind not in DISCRETE) or kinds
+    return replace(operation, kinds=kinds)
+
+
 def plan_sweep(
     operations: Sequence[Operation], start: int, count: int, *, x64: bool
 ) -> Iterator[ProgramSpace]:
@@ -74,14 +89,15 @@ def plan_sweep(
     """
     kinds = {kind.name: kind for kind in TRANSFORMS}
     for operation, use in itertools.islice(_list_turns(operations), start, start + count):
+        is_pointwise = operation.rule in POINTWISE
         launches = tuple(kind for kind in LAUNCH_KINDS if kind.name == use.launch)
         # The first one, which is the simplest, is that by `jit` alone.
         launches = (LAUNCH_KINDS[0], *launches * 4) if use.launch else LAUNCH_KINDS[:1]
         yield ProgramSpace(
-            operations=(operation,),
+            operations=(_narrow(operation, use) if is_pointwise else operation,),
             around=tuple(kinds[name] for name in use.transforms),
             launches=launches,
             steps=1,
-            values=Values.TABLE if operation.rule in POINTWISE else use.values,
+            values=Values.TABLE if is_pointwise else use.values,
             x64=x64,
         )

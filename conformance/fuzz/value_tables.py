@@ -53,7 +53,7 @@ def draw_table_input(scope: Scope, type_: ArrayType, number: int) -> str:
         bound = scope.choose(BOUNDS)
         count = CYCLE if number else LENGTH
         table = tuple(bound * (2 * at / (count - 1) - 1) for at in range(count))
-    values = table[scope.choose_range(len(table))]
+    values = table[scope.choose_range(len(table), CYCLE if number else 1)]
     if not type_.shape:
         return make_array(spell_number(values[0]), type_.dtype)
     if type_.shape == (1,):

@@ -99,6 +99,24 @@ def test_a_long_input_is_shrunk_to_the_value_that_matters() -> None:
     assert np.isnan(y)
 
 
+def test_the_values_of_a_wrong_element_are_tried_first() -> None:
+    """Where its position is known, few trials are needed."""
+    (operation,) = select_operations(OPERATIONS, ["jax.scipy.special.xlogy"])
+    spaces = plan_sweep([operation], 1, 12, x64=False)
+    wanted = next(one for one in generate_each(spaces, 1) if fails_at_zero_times_nan(one.program))
+    x, y = evaluate_inputs(wanted.program)
+    position = int(np.flatnonzero((x == 0) & np.isnan(y))[0])
+    trials = []
+
+    def fails(program: FuzzProgram) -> bool:
+        trials.append(program.id)
+        return fails_at_zero_times_nan(program)
+
+    shrunk = shrink(wanted, fails, seconds=60, position=position).program
+    assert [each.shape for each in evaluate_inputs(shrunk)] == [(1,), (1,)]
+    assert len(trials) <= 20  # 30 without it
+
+
 def fails_at_zero_times_nan(program: FuzzProgram) -> bool:
     """Return whether a program has a zero and NaN at the same place of two inputs."""
     inputs = evaluate_inputs(program)

@@ -74,6 +74,8 @@ def pick_partner(scope: Scope, x: Variable, kinds: tuple[str, ...], *, mixed: bo
         return mixed and not {type_.dtype, x.type.dtype} & {*NARROW}
 
     def make() -> ArrayType:
+        if scope.length:  # two vectors hold all pairs of values
+            return x.type
         dtype = x.type.dtype
         if mixed and dtype not in NARROW and scope.rarely(4):
             dtype = scope.choose_dtype(kinds)
@@ -93,7 +95,8 @@ def pick_partner(scope: Scope, x: Variable, kinds: tuple[str, ...], *, mixed: bo
 def draw_binary(scope: Scope, operation: Operation) -> None:
     """Add an operation of two operands of `jnp`: they broadcast, and are promoted."""
     x = scope.pick_kind(operation.kinds, narrow=operation.narrow)
-    if x.type.kind in REAL and x.type.dtype not in NARROW and scope.rarely(5):
+    may_be_literal = x.type.kind in REAL and x.type.dtype not in NARROW and not scope.length
+    if may_be_literal and scope.rarely(5):
         _add_with_literal(scope, operation, x)
         return
     y = pick_partner(scope, x, operation.kinds, mixed=True)
