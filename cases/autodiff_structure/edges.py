@@ -1,4 +1,7 @@
-"""Derivatives at infinity, and outside of the domain of a function; NaN is recorded as -777."""
+"""Derivatives at infinity, at large and at equal numbers, and outside of the domain of a function.
+
+NaN is recorded as -777.
+"""
 
 from __future__ import annotations
 
@@ -101,3 +104,49 @@ def slope_of_zeta_outside_of_its_domain(env):
     result = _replace_nan(slope(floats(0.5, 3), floats(2, 2)))
     # -3 zeta(4, 2), and zeta(4, 2) is zeta(4) - 1.
     return Observed(result, np.array([-777, -3 * (np.pi**4 / 90 - 1)]))
+
+
+NO_RULE_FOR_FREXP = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="frexp had no rule, so its mantissa was a constant to autodiff",
+    issue="jax-ml/jax#28106",
+)
+SCALE_IS_FLUSHED = deviation(
+    "jax>=0.12",
+    outcome="ok",
+    reason="the scale 2**-exponent is a denormal number of float16, which is flushed to zero",
+    issue="jax-ml/jax#28106",
+)
+
+
+@probe(source="jax-ml/jax#28106", rtol=1e-2, deviations=[NO_RULE_FOR_FREXP, SCALE_IS_FLUSHED])
+def slope_of_large_mantissas(env):
+    """The derivative of the mantissa of a float16 above 16383 is 0 from 0.12.0 on.
+
+    It is 2**-exponent, as from 0.6.1 to 0.11.2.
+    """
+    x = np.float16([65504, 20000, 1000])
+    slope = jax.jit(jax.vmap(jax.grad(lambda x: jnp.frexp(x)[0])))(x)
+    return Observed(slope, reference=2.0 ** -np.frexp(x)[1].astype(np.float64))
+
+
+SORT_IS_NOT_STABLE = deviation(
+    "jax>=0.12",
+    outcome="ok",
+    reason="the sort of the quantile is not stable",
+    issue="jax-ml/jax#2779",
+)
+
+
+@probe(source="jax-ml/jax#2779", deviations=[SORT_IS_NOT_STABLE])
+def slope_of_the_median_of_equal_numbers(env):
+    """Among equal numbers, the derivative of `median` is no longer at the middle ones from 0.12.0.
+
+    Its sum is 1 on all releases. That of 8 numbers is as before.
+    """
+    slope = np.asarray(jax.jit(jax.grad(jnp.median))(np.zeros(24, np.float32)))
+    return Observed(
+        {"sum": slope.sum(), "positions": np.flatnonzero(slope)},
+        reference={"sum": 1.0, "positions": np.array([11, 12])},
+    )

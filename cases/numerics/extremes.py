@@ -1,4 +1,4 @@
-"""Denormal numbers, which XLA takes for 0 in most operations."""
+"""Denormal numbers, which XLA takes for 0 in most operations, and infinities on a CPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import f32
+from ._helpers import f32, replace_nan
 
 defaults(source="jax-ml/jax#19689", platforms=("cpu",))
 
@@ -53,3 +53,32 @@ def arcsine_of_denormal_numbers(env):
     """`arcsin` of a denormal number is the number itself from 0.12.0 on; before, 0."""
     x = f32(1e-40, -1e-39)
     return Observed(jax.jit(jnp.arcsin)(x), reference=x)
+
+
+EXPONENTIAL_IS_FINITE = deviation(
+    "jax<0.12",
+    params=["one"],
+    outcome="ok",
+    reason="within a fused computation, the exponential of infinity is the largest finite number",
+    issue="jax-ml/jax#469",
+)
+EXPONENTIALS_ARE_FINITE = deviation(
+    params=["many"],
+    outcome="ok",
+    reason="within a fused computation, the exponential of infinity is the largest finite number",
+    issue="jax-ml/jax#469",
+)
+
+
+@probe(
+    source="jax-ml/jax#469",
+    params={"one": {"count": 1}, "many": {"count": 16}},
+    deviations=[EXPONENTIAL_IS_FINITE, EXPONENTIALS_ARE_FINITE],
+)
+def exponential_less_infinity(env, count):
+    """Under jit, `exp(x) - x` at infinity is -inf; it is NaN, as without jit, from 0.12.0 on.
+
+    But only for a single element: for an array of 4, 16 or 900 it still is -inf.
+    """
+    x = np.full(count, np.inf, np.float32)
+    return Observed(replace_nan(jax.jit(lambda x: jnp.exp(x) - x)(x)), np.full(count, -777.0))
