@@ -38,7 +38,8 @@ USES: Final = (
     Use(launch=EXPLICIT), Use(), Use(("vmap",)), Use(("grad",), values=Values.CONSTANT),
     Use(("shard_map",)), Use(("jvp",)), Use(), Use(("linear_transpose",)),
     Use(values=Values.CONSTANT), Use(("vmap", "grad")), Use(launch=EXPLICIT), Use(("grad",)),
-    Use(("jit(shardings)",)), Use(("scan",)),
+    Use(("jit(shardings)",)), Use(("scan",)), Use(("shard_map", "grad")),
+    Use(("grad", "shard_map")), Use(("checkpoint", "grad")), Use(("export",)),
 )  # fmt: skip
 """The uses of each operation in turn: of the next one when all operations had this one."""
 DERIVATIVES: Final = frozenset({"grad", "jvp", "linear_transpose"})

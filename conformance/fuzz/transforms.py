@@ -145,15 +145,19 @@ def _make_linear(name: str, code: str) -> Apply:
 
 
 POLICIES: Final = (
-    "", ", policy=jax.checkpoint_policies.everything_saveable",
-    ", policy=jax.checkpoint_policies.nothing_saveable",
-    ", policy=jax.checkpoint_policies.dots_saveable",
-    ", policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable", ", prevent_cse=False",
+    "everything_saveable", "nothing_saveable", "dots_saveable", "dots_with_no_batch_dims_saveable",
+    "offload_dot_with_no_batch_dims('device', 'pinned_host')",
 )  # fmt: skip
+"""Names of checkpoint policies, or calls that make one."""
+CHECKPOINTS: Final = (
+    "", *(f", policy=jax.checkpoint_policies.{policy}" for policy in POLICIES),
+    ", prevent_cse=False",
+)  # fmt: skip
+"""Options of `jax.checkpoint`, the simplest first."""
 
 
 def _apply_checkpoint(scope: Scope, _: TransformFrame, types: Types, results: Types) -> Transform:
-    code = f"jax.checkpoint({{f}}{scope.choose(POLICIES)})"
+    code = f"jax.checkpoint({{f}}{scope.choose(CHECKPOINTS)})"
     return Transform(name="checkpoint", code=code, types=types, results=results)
 
 
