@@ -33,6 +33,8 @@ TIMEOUT: Final = 120.0
 """Seconds of a batch of many programs."""
 PATIENCE: Final = 10.0
 """Seconds of a program that runs alone."""
+COSTLY_SHARE: Final = 6
+"""One program with perturbed steps counts as so many in a batch: it takes about as long."""
 PERTURBED: Final = "perturbed"
 """Mode that perturbs the steps of a program; a number of runs follows."""
 _RUNNING: Final = re.compile(r"^program (\d+)$", re.MULTILINE)
@@ -159,11 +161,7 @@ class BatchExecutor:
         results: dict[str, list[Results]] = {
             key: [{} for _ in runs] for key, (_, runs) in work.items()
         }
-        open_ = [
-            (key, [*range(at, min(at + self._size, len(runs)))])
-            for key, (_, runs) in work.items()
-            for at in range(0, len(runs), self._size)
-        ]
+        open_ = [(key, numbers) for key, (_, runs) in work.items() for numbers in self._cut(runs)]
         while open_:
             jobs: dict[Job, tuple[str, list[int]]] = {}
             for key, numbers in open_:
@@ -187,6 +185,14 @@ class BatchExecutor:
                     (number,) = numbers
                     results[key][number] = self._run_modes(runs[number], work[key][0], finished)
         return results
+
+    def _cut(self, runs: Sequence[ProgramRun]) -> Iterator[list[int]]:
+        """Yield the numbers of the programs of each batch."""
+        size = self._size
+        if runs and runs[0].is_perturbed:
+            size = max(1, size // COSTLY_SHARE)
+        for at in range(0, len(runs), size):
+            yield [*range(at, min(at + size, len(runs)))]
 
     def _run_modes(self, run: ProgramRun, planned: PlannedCell, finished: FinishedJob) -> Results:
         """Return the results of a program that did not end well in one of several modes."""
