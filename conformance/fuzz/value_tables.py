@@ -22,9 +22,9 @@ LENGTH: Final = CYCLE * CYCLE
 """Length of the vectors: they hold each pair of the values of two tables."""
 FLOATS: Final = (
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, 0.1, -2.5, 1.5, 7.0, 10.0, -10.0, 1e-3, -1e-3,
-    0.999, 1.001, 30.0, 100.0, -100.0, math.inf, -math.inf, math.nan,
+    0.999, 1.001, 31.7, 99.9, -100.0, math.inf, -math.inf, math.nan,
 )  # fmt: skip
-"""Floating-point numbers, in addition to the largest and smallest ones."""
+"""Floating-point numbers, besides the largest and smallest ones; squares of some are rounded."""
 COMPLEX_PARTS: Final = (0.0, -0.0, 1.0, -1.0, 0.5, -3.0, 100.0, math.inf, -math.inf, math.nan)
 """Parts of complex numbers, in addition to the largest and smallest ones."""
 INTEGERS: Final = (
