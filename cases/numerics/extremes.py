@@ -82,3 +82,17 @@ def exponential_less_infinity(env, count):
     """
     x = np.full(count, np.inf, np.float32)
     return Observed(replace_nan(jax.jit(lambda x: jnp.exp(x) - x)(x)), np.full(count, -777.0))
+
+
+QUOTIENT_OF_ZEROS = deviation(
+    outcome="ok",
+    reason="both are taken for zero, and their quotient is NaN",
+    issue="jax-ml/jax#37762",
+)
+
+
+@probe(source="jax-ml/jax#37762", rtol=1e-6, deviations=[QUOTIENT_OF_ZEROS])
+def angle_of_denormal_numbers(env):
+    """`arctan2` of two denormal numbers is NaN on all releases."""
+    x = f32(1e-40, 1e-39)
+    return Observed(replace_nan(jax.jit(jnp.arctan2)(x, x)), reference=np.arctan2(x, x))
