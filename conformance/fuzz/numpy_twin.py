@@ -77,7 +77,7 @@ def _run(
     names: dict[str, Any] = {"perturb": _make_perturbation(dtypes, seed)}
     with np.errstate(all="ignore"):
         exec(source, names)  # noqa: S102 - rendered from the tables of this package
-        results = names["body"](*inputs)
+        results = names["reference"](*inputs)
     return list(results) if isinstance(results, tuple) else [results]
 
 

@@ -44,6 +44,22 @@ class Variable(NamedTuple):
     type: ArrayType
 
 
+VMAP: Final = """\
+def vmap(f, in_axes, out_axes):
+    def mapped(*args):
+        size = next(np.shape(a)[i] for a, i in zip(args, in_axes) if i is not None)
+        rows = [
+            f(*(a if i is None else np.take(a, row, i) for a, i in zip(args, in_axes)))
+            for row in range(size)
+        ]
+        if isinstance(rows[0], tuple):
+            return tuple(np.stack(column, out_axes) for column in zip(*rows))
+        return np.stack(rows, out_axes)
+    return mapped
+"""
+"""`jax.vmap` in NumPy."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramFunction:
     """A function of typed steps.
@@ -93,6 +109,7 @@ class Transform:
         name: Name, e.g. `vmap`.
         code: The transformed function as a Python expression, with `{f}` for the function.
         statements: Statements before it, e.g. one that makes a mesh.
+        twin: The same in NumPy, see `VMAP`; empty if NumPy has no equal transform.
         types: Types of the parameters of the transformed function.
         results: Types of its results.
     """
@@ -100,6 +117,7 @@ class Transform:
     name: str
     code: str
     statements: tuple[str, ...] = ()
+    twin: str = ""
     types: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
 
@@ -235,17 +253,30 @@ class FuzzProgram:
         return "\n".join(lines) + "\n"
 
     def render_twin(self, *, perturbed: bool = True) -> str:
-        """Return the program in NumPy, empty unless all of its operations have a twin.
+        """Return the program in NumPy as the source of a function `reference`.
+
+        It is empty unless all of its operations and transforms have a twin.
 
         Args:
-            perturbed: Whether results pass through `perturb`, see `RenderOptions`; otherwise the
-                function is called `reference`, and the source is for people.
+            perturbed: Whether results pass through `perturb`, see `RenderOptions`.
         """
-        if self.around or not all(step.twin for step in _walk(self.body)):
+        if not all(step.twin for step in _walk(self.body)):
             return ""
-        body = self.body if perturbed else replace(self.body, name="reference")
+        if not all(transform.twin for transform in self.transforms):
+            return ""
+        twin = "{f}"
+        for transform in self.transforms:
+            twin = transform.twin.replace("{f}", twin)
+        lines = ["import numpy as np", ""]
+        name = "reference"
+        if twin != "{f}":
+            name = self.body.name
+            lines += VMAP.splitlines()
         options = RenderOptions(twin=True, perturbed=perturbed)
-        return "\n".join(["import numpy as np", "", *_render_function(body, options)]) + "\n"
+        lines += _render_function(replace(self.body, name=name), options)
+        if twin != "{f}":
+            lines.append(f"reference = {twin.replace('{f}', name)}")
+        return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,8 +121,9 @@ def apply_sharded_jit(
     out = scope.choose(["", f", out_shardings=S(mesh{frame.number}, P())"])
     code = f"jax.jit({{f}}, in_shardings=({', '.join(specs)},){out})"
     return Transform(
-        name="jit(shardings)", code=code, statements=statements, types=types, results=results
-    )
+        name="jit(shardings)", code=code, statements=statements, twin="{f}", types=types,
+        results=results,
+    )  # fmt: skip
 
 
 EXPORT: Final = (
@@ -138,5 +139,5 @@ def apply_export(_: Scope, __: TransformFrame, types: Types, results: Types) -> 
     """Export a function, serialize it, load it again and call it."""
     return Transform(
         name="export", code="export_and_load({f})", statements=("import jax.export", *EXPORT),
-        types=types, results=results,
+        twin="{f}", types=types, results=results,
     )  # fmt: skip

@@ -39,13 +39,8 @@ def _select_inexact(types: Types) -> Types:
     return tuple(type_ for type_ in types if has_inexact(type_))
 
 
-def _wrap(name: str, code: str) -> Apply:
-    """Return a transform that keeps all types."""
-
-    def apply(_: Scope, __: TransformFrame, types: Types, results: Types) -> Transform:
-        return Transform(name=name, code=code, types=types, results=results)
-
-    return apply
+def _apply_jit(_: Scope, __: TransformFrame, types: Types, results: Types) -> Transform:
+    return Transform(name="jit", code="jax.jit({f})", twin="{f}", types=types, results=results)
 
 
 def _apply_vmap(
@@ -73,7 +68,8 @@ def _apply_vmap(
     )
     in_axes = f"({', '.join(map(str, axes))},)"
     code = f'jax.vmap({{f}}, in_axes={in_axes}, out_axes={out}, axis_name="{axis_name}")'
-    return Transform(name="vmap", code=code, types=tuple(outer), results=mapped)
+    twin = f"vmap({{f}}, {in_axes}, {out})"
+    return Transform(name="vmap", code=code, twin=twin, types=tuple(outer), results=mapped)
 
 
 def _make_vmap_frame(scope: Scope, number: int) -> TransformFrame:
@@ -158,7 +154,7 @@ CHECKPOINTS: Final = (
 
 def _apply_checkpoint(scope: Scope, _: TransformFrame, types: Types, results: Types) -> Transform:
     code = f"jax.checkpoint({{f}}{scope.choose(CHECKPOINTS)})"
-    return Transform(name="checkpoint", code=code, types=types, results=results)
+    return Transform(name="checkpoint", code=code, twin="{f}", types=types, results=results)
 
 
 def _make_custom(name: str, rule: str) -> Apply:
@@ -173,7 +169,7 @@ def _make_custom(name: str, rule: str) -> Apply:
             f"    return {own}",
         )
         return Transform(
-            name=name, code=f"make_{own}({{f}})", statements=statements, types=types,
+            name=name, code=f"make_{own}({{f}})", statements=statements, twin="{f}", types=types,
             results=results,
         )  # fmt: skip
 
@@ -184,15 +180,21 @@ def _stack(types: Types, size: int) -> Types:
     return tuple(type_.with_shape(size, *type_.shape) for type_ in types)
 
 
+def _make_map(name: str, code: str, types: Types, results: Types, size: int) -> Transform:
+    """Return a transform that maps a function over the first axis of all parameters."""
+    return Transform(
+        name=name, code=code, twin=f"vmap({{f}}, {(0,) * len(types)}, 0)",
+        types=_stack(types, size), results=_stack(results, size),
+    )  # fmt: skip
+
+
 def _apply_scan(scope: Scope, _: TransformFrame, types: Types, results: Types) -> Transform | None:
     if not types:
         return None
     size = scope.choose([2, 3, 1])
     options = scope.choose(["", ", unroll=2", ", reverse=True"])
     code = f"lambda *xs: lax.scan(lambda c, x: (c, {{f}}(*x)), None, xs{options})[1]"
-    return Transform(
-        name="scan", code=code, types=_stack(types, size), results=_stack(results, size)
-    )
+    return _make_map("scan", code, types, results, size)
 
 
 def _apply_carry_scan(
@@ -226,9 +228,7 @@ def _apply_map(scope: Scope, _: TransformFrame, types: Types, results: Types) ->
     size = scope.choose([3, 2, 4])
     options = scope.choose(["", ", batch_size=2"])
     code = f"lambda *xs: lax.map(lambda x: {{f}}(*x), xs{options})"
-    return Transform(
-        name="map", code=code, types=_stack(types, size), results=_stack(results, size)
-    )
+    return _make_map("map", code, types, results, size)
 
 
 def _apply_cond(_: Scope, __: TransformFrame, types: Types, results: Types) -> Transform:
@@ -246,7 +246,7 @@ def _apply_switch(_: Scope, __: TransformFrame, types: Types, results: Types) ->
 
 
 TRANSFORMS: Final = (
-    TransformKind(name="jit", apply=_wrap("jit", "jax.jit({f})")),
+    TransformKind(name="jit", apply=_apply_jit),
     TransformKind(name="vmap", apply=_apply_vmap, make_frame=_make_vmap_frame),
     TransformKind(name="grad", apply=_apply_grad, modes=REVERSE),
     TransformKind(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from conformance.fuzz.batches import ProgramResult
 from conformance.fuzz.comparison import compare_with_reference
 from conformance.fuzz.generation import generate
 from conformance.fuzz.numpy_twin import compute_reference, evaluate_inputs
-from conformance.fuzz.program import FuzzProgram, ProgramFunction, Step, Variable
+from conformance.fuzz.program import FuzzProgram, ProgramFunction, Step, Transform, Variable
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.model.value import Leaf
 
@@ -53,6 +55,33 @@ def test_a_result_is_judged_by_an_error_bound(
     reference = compute_reference(program(twin, value), observed)
     assert reference is not None
     assert bool(compare_with_reference(observed, reference)) is wrong
+
+
+@pytest.mark.parametrize(
+    ("twins", "seen"),
+    [
+        (("{f}",), (1.0, 2.0)),
+        (("vmap({f}, (0,), 0)",), (1.0, 2.0)),
+        (("{f}", "vmap({f}, (-1,), -1)"), (1.0, 2.0)),
+        (("vmap({f}, (None,), 0)",), None),
+        (("",), None),
+        (("{f}", ""), None),
+    ],
+)
+def test_a_transform_may_have_a_twin(
+    twins: tuple[str, ...], seen: tuple[float, ...] | None
+) -> None:
+    """`jit` keeps the function, `vmap` is a loop; nothing is mapped over no axis."""
+    transforms = tuple(
+        Transform(name="transform", code="{f}", twin=twin, types=(), results=()) for twin in twins
+    )
+    observed = result(1, 2)
+    one = replace(program("np.square(x0) / x0", "[1.0, 2.0]"), transforms=transforms)
+    reference = compute_reference(one, observed)
+    assert (reference is None) is (seen is None)
+    if reference is not None:
+        assert compare_with_reference(observed, reference) is None
+        assert compare_with_reference(result(1, 3), reference) is not None
 
 
 def test_a_program_without_a_twin_has_no_reference() -> None:
