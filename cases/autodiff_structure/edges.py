@@ -150,3 +150,22 @@ def slope_of_the_median_of_equal_numbers(env):
         {"sum": slope.sum(), "positions": np.flatnonzero(slope)},
         reference={"sum": 1.0, "positions": np.array([11, 12])},
     )
+
+
+INFINITY_TIMES_ZERO_IN_A_VECTOR = deviation(
+    "jax>=0.8,<0.11.2",
+    outcome="ok",
+    reason="the square overflowed, and infinity times 0 is NaN",
+    issue="jax-ml/jax#40634",
+)
+
+
+@probe(source="jax-ml/jax#40634", deviations=[INFINITY_TIMES_ZERO_IN_A_VECTOR])
+def second_slope_of_arccosh_far_out(env):
+    """The second derivative of `arccosh` at 3e38, which is 0, is NaN from 0.8.0 to 0.11.1.
+
+    It is so for an array under jit, not for a single element.
+    """
+    x = np.full(900, 3e38, np.float32)
+    slope = lambda x: jax.jvp(jnp.arccosh, (x,), (jnp.ones_like(x),))[1].sum()  # noqa: E731 - short
+    return Observed(_replace_nan(jax.jit(jax.grad(slope))(x)), np.zeros(900))

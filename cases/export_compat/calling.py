@@ -16,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.compat import shard_map
 
 from ._calls import check_refusal, describe_refusal, export_and_load
 
@@ -207,3 +208,31 @@ def old_names(env):
         **found,
         "experimental": "works" in describe_refusal(lambda: __import__("jax.experimental.export")),
     }
+
+
+TARGET_NOT_STABLE = deviation(
+    "jax<0.7",
+    error="ValueError",
+    match="custom calls whose targets have no compatibility guarantees",
+    reason="within shard_map, `erf` and `top_k` were lowered to calls of MHLO",
+    issue="jax-ml/jax#21976",
+)
+
+
+@probe(
+    source="jax-ml/jax#21976",
+    devices=SHARDS,
+    params={"erf": {"name": "erf"}, "top_k": {"name": "top_k"}},
+    deviations=[TARGET_NOT_STABLE],
+)
+def exported_within_shard_map(env, name):
+    """A function with `erf` or `top_k` can be exported while `shard_map` is traced, from 0.7.0 on.
+
+    Before, only outside of `shard_map`.
+    """
+    fn = {"erf": jax.lax.erf, "top_k": lambda x: jax.lax.top_k(x, 2)[0]}[name]
+    mesh = Mesh(np.array(jax.devices()[:SHARDS]), ("x",))
+    call = lambda x: export_and_load(fn, x).call(x)  # noqa: E731 - short
+    mapped = shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check=False)
+    x = np.zeros(8, np.float32)
+    return Observed(jax.jit(mapped)(x), reference=x)

@@ -597,3 +597,28 @@ def inverse_cosines_of_a_sharded_axis(env):
     placed = jax.device_put(x, jax.sharding.NamedSharding(mesh, spec))
     result = jax.jit(lambda x: jax.scipy.fft.idct(x + 1))(placed)
     return Observed(result, reference=scipy.fft.idct(x.astype(np.float64) + 1))
+
+
+NO_DOT_OF_TWO_DIMENSIONS = deviation(
+    "jax>=0.5.1,<0.7.2",
+    error="XlaRuntimeError",
+    match="UNIMPLEMENTED: Dot with multiple contracting dimensions",
+    reason="XLA contracted the width 1, too, and had no such product of bfloat16",
+    issue="jax-ml/jax#24047",
+)
+
+
+@probe(source="jax-ml/jax#24047", rtol=2e-2, deviations=[NO_DOT_OF_TWO_DIMENSIONS])
+def attention_of_width_one(env):
+    """`dot_product_attention` of bfloat16 with heads of width 1 fails from 0.5.1 to 0.7.1."""
+    if not hasattr(jax.nn, "dot_product_attention"):
+        env.unsupported("nn has no dot_product_attention here")
+    value = np.array([[[[1.0], [2.0]], [[3.0], [6.0]]]])
+    # All scores are 0: the result is the mean over both positions.
+    zeros = jnp.zeros(value.shape, jnp.bfloat16)
+    result = jax.jit(jax.nn.dot_product_attention)(
+        jnp.asarray(value, jnp.bfloat16), zeros, jnp.asarray(value, jnp.bfloat16)
+    )
+    return Observed(
+        result.astype(jnp.float32), reference=np.array([[[[2.0], [4.0]], [[2.0], [4.0]]]])
+    )
