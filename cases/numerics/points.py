@@ -670,6 +670,28 @@ def divergence_of_close_numbers(env):
     return Observed(jax.jit(special.kl_div)(p, q), reference=exact)
 
 
+ROUNDED_LOGARITHM_TIMES_P = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="the logarithm of the quotient was a difference, whose rounding was multiplied by p",
+)
+PRODUCT_OVERFLOWED = deviation(
+    "jax>=0.10.2,<0.12",
+    outcome="ok",
+    reason="a product overflowed",
+)
+
+
+@probe(source="jax-ml/jax#21782", deviations=[ROUNDED_LOGARITHM_TIMES_P, PRODUCT_OVERFLOWED])
+def divergence_of_large_numbers(env):
+    """`kl_div(p, p)` is 0 from 0.12.0 on; at 1e30 it was 1.6e24 before 0.10.2.
+
+    At 3e38 it was -inf, and NaN from 0.10.2 to 0.11.2.
+    """
+    p = f32(3e38, 1e30, 2)
+    return Observed(replace_nan(jax.jit(special.kl_div)(p, p)), reference=f32(0, 0, 0))
+
+
 SINE_OF_INFINITY = deviation(
     "jax<0.11.1",
     outcome="ok",

@@ -147,3 +147,21 @@ def operation_on_each_row(env, name):
         out = jax.jit(fn)(put(mesh, x, "x"))
     value = exact(x if name in ("looked_up", "inserted_column") else x.astype(np.float64))
     return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": value})
+
+
+SHIFT_REFUSED = deviation(
+    "jax>=0.11",
+    error="ShardingTypeError",
+    match="cannot be sharded on the axis being rolled over",
+    reason="`jnp.roll` refuses a sharded axis",
+    issue="jax-ml/jax@098e1332825b",
+)
+
+
+@probe(source="jax-ml/jax@098e1332825b", deviations=[SHIFT_REFUSED])
+def shift_along_a_sharded_axis(env):
+    """`fftshift` along a sharded axis runs up to 0.10.2, and is refused from 0.11.0 on."""
+    mesh, x = env.mesh(SHARDS, "x", explicit=True), np.arange(8, dtype=np.float32)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(jnp.fft.fftshift)(put(mesh, x, "x"))
+    return Observed(out, reference=np.fft.fftshift(x))
