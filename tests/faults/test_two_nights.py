@@ -86,7 +86,10 @@ def test_nights_with_one_cache_and_one_store(
     monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
     project = new_project({"cases/fam/topic.py": GOOD})
     both = [project.start("run", "--fresh") for _ in range(2)]
-    assert [end_of(process) for process in both] == [(0, ""), (0, "")]
+    for process in both:
+        status, text = end_of(process)
+        # On a slow host there are lines of progress.
+        assert (status, [line for line in text.splitlines() if "jobs done" not in line]) == (0, [])
     first, second = project.runs
     (made,) = (path.name for path in (cache / "envs").iterdir() if path.is_dir())
     assert made.startswith(f"{ENVIRONMENT}-")
