@@ -243,6 +243,5 @@ def _make_result(parts: Mapping[str, list[Leaf]]) -> ProgramResult:
     if "error" in parts:
         kind, message = map(to_python, parts["error"])
         # A campaign's log says nothing of the host.
-        message = drop_folders(message)
-        return ProgramResult(outcome=Outcome.RAISED, error=kind, message=message)
+        return ProgramResult(outcome=Outcome.RAISED, error=kind, message=drop_folders(message))
     return ProgramResult(leaves=tuple(parts["value"]))

@@ -153,15 +153,15 @@ def has_same_root(a: Finding, b: Finding) -> bool:
     if (a.oracle, a.kind, a.releases) != (b.oracle, b.kind, b.releases):
         return False
     meshes = {*a.transforms} & WITH_MESH
-    if meshes == {*b.transforms} & WITH_MESH and (
-        a.kind == Kind.SHARDING or (a.kind == Kind.CRASH and meshes and a.detail == b.detail)
-    ):
+    same_meshes = meshes == {*b.transforms} & WITH_MESH
+    if a.kind == Kind.SHARDING and same_meshes:
         return True
     if a.kind == Kind.ERROR and is_similar(a.detail, b.detail):
         return True
     if a.detail != b.detail:
         return False
-    return a.kind in {Kind.OUTCOME, Kind.DENORMAL} or _is_within(a, b)
+    crash_alike = a.kind == Kind.CRASH and bool(meshes) and same_meshes
+    return crash_alike or a.kind in {Kind.OUTCOME, Kind.DENORMAL} or _is_within(a, b)
 
 
 def _is_within(a: Finding, b: Finding) -> bool:

@@ -267,15 +267,13 @@ class FuzzProgram:
         twin = "{f}"
         for transform in self.transforms:
             twin = transform.twin.replace("{f}", twin)
-        lines = ["import numpy as np", ""]
-        name = "reference"
-        if twin != "{f}":
-            name = self.body.name
-            lines += VMAP.splitlines()
         options = RenderOptions(twin=True, perturbed=perturbed)
-        lines += _render_function(replace(self.body, name=name), options)
-        if twin != "{f}":
-            lines.append(f"reference = {twin.replace('{f}', name)}")
+        if twin == "{f}":
+            lines = [*_render_function(replace(self.body, name="reference"), options)]
+        else:
+            lines = [*VMAP.splitlines(), *_render_function(self.body, options)]
+            lines.append(f"reference = {twin.replace('{f}', self.body.name)}")
+        lines[:0] = ["import numpy as np", ""]
         return "\n".join(lines) + "\n"
 
 
