@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.app.search_options import SearchOptions
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
+    from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.engine.preparation import Preparation
     from conformance.search.answers import SearchStep
@@ -57,11 +58,15 @@ class BisectResult:
         answer: The answer.
         axis: The name of the axis.
         left_out: The points that could not be tried, by name, with the reason.
+        locks: Lock of each cell, by cell id.
+        blobs: Artifacts of the trials.
     """
 
     answer: BisectAnswer
     axis: str
     left_out: tuple[tuple[str, str], ...]
+    locks: dict[str, Lock]
+    blobs: BlobStore
 
 
 def find_change(
@@ -114,7 +119,10 @@ def find_change(
         answer = Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
     # Nightlies are refused when the index is read, other points when their locks are looked up.
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
-    return BisectResult(answer=answer, axis=axis.name, left_out=tuple(refused))
+    return BisectResult(
+        answer=answer, axis=axis.name, left_out=tuple(refused), locks=points.locks,
+        blobs=trials.blobs,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -129,6 +137,7 @@ def open_trials(
     cell_of: Callable[[K], PlannedCell],
     progress: Callable[[SearchStep[K]], None],
     name_of: Callable[[K], str] | None = None,
+    prepare: Callable[[Sequence[K]], object] = lambda _: None,
     width: int | None = None,
     wanted: tuple[str, ...] | None = None,
 ) -> Iterator[CellTrials[K]]:
@@ -144,6 +153,7 @@ def open_trials(
         cell_of: Returns the cell of a point.
         progress: Called with each step.
         name_of: Returns the name of a point in messages.
+        prepare: Called with the points of each round before their cells are used.
         width: Trials at the same time, None for those of the options.
         wanted: Requirements of a program, None for those of the options and the project.
 
@@ -183,7 +193,8 @@ def open_trials(
     # Appended one by one, so that a killed search keeps the points that it tried.
     with closing(Results(directory)) as results:
         yield CellTrials(
-            cell_of=cell_of, name_of=name_of, prober=prober, blobs=blobs, keep=results.append,
+            cell_of=cell_of, name_of=name_of, prepare=prepare, prober=prober, blobs=blobs,
+            keep=results.append,
             # The log may hold records of an edited script or of another lock; these are not known.
             known=select_known_records(prober, directory.read_records(), blobs),
             tolerance=get_tolerance(target), metric=options.measured_metric, progress=progress,

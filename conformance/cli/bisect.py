@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.bisect import find_change
+from conformance.app.commits import (
+    JAX_REPOSITORY,
+    find_commit,
+    find_location,
+    find_package_of_axis,
+)
 from conformance.app.context import load_context
 from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target
@@ -18,6 +24,7 @@ from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.model.outcome import ExitCode
 from conformance.search.axes import JAX, RESTART
 from conformance.triage.bisect.render import make_answer_json, render_answer
+from conformance.triage.commits.render import make_culprit_json, render_culprit
 
 if TYPE_CHECKING:
     from conformance.app.suite_target import SuiteOptions
@@ -58,11 +65,20 @@ if TYPE_CHECKING:
     type=PLATFORM,
     help="Platform, e.g. cpu4 or tpu:v5e:2x2.",
 )
+@click.option("--commits", is_flag=True, help="Then find the commit of the package.")
+@click.option(
+    "--jax-repo", default="", envvar=JAX_REPOSITORY, metavar="PATH|URL",
+    help="Clone of jax. [default: the public repository]",
+)  # fmt: skip
+@click.option("--repo", default="", metavar="PATH|URL", help="Repository of another package.")
 @program_options
 @suite_options
 @jobs_option("Number of parallel trials.")
 @json_option("the answer")
-def command(*, target: str, suite: SuiteOptions, output: Output, **options: Any) -> int:
+def command(
+    *, target: str, suite: SuiteOptions, commits: bool, jax_repo: str, repo: str, output: Output,
+    **options: Any,
+) -> int:  # fmt: skip
     """Find the release that changed the behaviour of a target.
 
     TARGET is a case id, a Python script or pasted report, a test of a pytest suite by file or suite
@@ -92,5 +108,18 @@ def command(*, target: str, suite: SuiteOptions, output: Output, **options: Any)
     output.print("", *render_answer(answer, search.find, found.axis))
     # After the answer: a point that could not be tried is why the answer may be a range.
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
-    output.write_json(make_answer_json(answer, target, found.axis))
-    return ExitCode.OK if answer.is_confirmed else ExitCode.UNEXPECTED
+    data = make_answer_json(answer, target, found.axis)
+    is_confirmed = answer.is_confirmed
+    if commits:
+        package = find_package_of_axis(found.axis)
+        location = find_location(context, package, jax_repo if package == JAX else repo)
+        output.print("")
+        with explain_interrupt(RESTART):
+            culprit = find_commit(
+                context, subject, search, found, location=location, say=output.print
+            )
+        output.print("", *render_culprit(culprit))
+        data["commit"] = make_culprit_json(culprit)
+        is_confirmed = is_confirmed and culprit.finding.is_confirmed
+    output.write_json(data)
+    return ExitCode.OK if is_confirmed else ExitCode.UNEXPECTED

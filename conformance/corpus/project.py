@@ -134,6 +134,7 @@ class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         functions: Functions that are cases.
         cache: URL of the shared cache, empty for none.
         scheduler: Address of the Dask scheduler that `--executor dask` uses, empty for none.
+        jax_repository: Path or URL of the repository of jax, empty for the public one.
     """
 
     nightly_index: str = msgspec.field(default="", name="nightly-index")
@@ -144,6 +145,7 @@ class ProjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     functions: tuple[Function, ...] = ()
     cache: str = ""
     scheduler: str = ""
+    jax_repository: str = msgspec.field(default="", name="jax-repo")
 
 
 def find_settings_file(start: Path) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -40,6 +41,7 @@ class PlannedCell:
         missing: Why this host cannot serve the cell, empty if it can; its jobs are `unsupported`.
         overlay: Folder of packages in addition to those of the lock, empty for none.
         layer: Hash of the lock that the overlay was made from.
+        sources: Folder with the sources of a package at a commit, empty for none.
         note: Note for readers of its results, empty for none.
         passed: Variables that the user passes on to the cell with `pass-env`, by name.
     """
@@ -52,6 +54,7 @@ class PlannedCell:
     missing: str = ""
     overlay: str = ""
     layer: str = ""
+    sources: str = ""
     note: str = ""
     passed: Mapping[str, str] = field(default_factory=dict)
 
@@ -59,6 +62,11 @@ class PlannedCell:
     def release(self) -> str:
         """Version of jax in the cell."""
         return self.versions["jax"]
+
+    @property
+    def python_path(self) -> str:
+        """Folders for PYTHONPATH: the sources replace what is installed, so they come first."""
+        return os.pathsep.join(filter(None, (self.sources, self.overlay)))
 
 
 # Compared by identity, because a case has dictionaries, which cannot be hashed; `id` is the key.

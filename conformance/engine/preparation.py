@@ -86,10 +86,10 @@ class Provider:
         cell = planned.cell
         with self._hold(cell) as holds:
             environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
-            overlay = {"PYTHONPATH": planned.overlay} if planned.overlay else {}
+            path = {"PYTHONPATH": planned.python_path} if planned.python_path else {}
             worker = Worker(
                 environment.python,
-                variables={**cell.place.environment, **overlay},
+                variables={**cell.place.environment, **path},
                 spawn=self._spawn,
                 keep_python_path=cell.interpreter is not None,
                 passed=planned.passed,

@@ -167,6 +167,7 @@ class CellTrials(Trials[K]):
         cell_of: Function that returns the cell of a point, prepared if necessary.
         name_of: Function that returns the name of a point in messages; None for the ids of cells.
         prober: Prober of the target.
+        prepare: Callback that receives the points of each round before their cells are used.
         keep: Callback that logs each record before it is used.
         known: Records of an earlier search with the same predicate.
         tolerance: Tolerance of equal values.
@@ -175,6 +176,7 @@ class CellTrials(Trials[K]):
     cell_of: Callable[[K], PlannedCell]
     name_of: Callable[[K], str] | None = None
     prober: Prober
+    prepare: Callable[[Sequence[K]], object] = lambda _: None
     keep: Callable[[Record], object]
     known: Iterable[Record] = ()
     tolerance: Tolerance
@@ -211,6 +213,7 @@ class CellTrials(Trials[K]):
         return past.popleft() if past else None
 
     def _probe(self, points: Sequence[K], *, again: bool) -> Iterator[tuple[K, Record]]:
+        self.prepare(points)
         cells = [self.cell_of(point) for point in points]
         point_of = {cell.cell.id: point for cell, point in zip(cells, points, strict=True)}
         for record in self.prober.probe(cells, again=again):

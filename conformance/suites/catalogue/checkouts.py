@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cells.environment_locks import hold_environment, lock_creation, lock_unused
+from conformance.cells.git import GitError, run_git
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, disk_error, write_atomically
 from conformance.suites.catalogue.git import (
-    GitError,
     RepositorySource,
     fetch_repository,
     read_submodules,
     restore_checkout,
-    run_git,
 )
 from conformance.suites.files import hash_folder
 

@@ -1,47 +1,25 @@
-"""Git without prompts: commands with a time limit, and repositories at one commit.
-
-Messages contain no secrets. Repositories are fetched with their submodules.
-"""
+"""Repositories of suites at one commit, fetched with their submodules."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.child_processes import CHILD_PROCESSES
+from conformance.cells.git import GitError, NoGitError, run_git
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import describe_os_error, disk_error
+from conformance.files import disk_error
 from conformance.suites.catalogue.definition import COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-TIMEOUT: Final = 600.0
-"""Time limit of a command, in seconds."""
 MAX_DEPTH: Final = 8
 """Levels of nested submodules that are fetched; a repository may contain itself."""
-# A git hook sets these variables: the folder alone must select the repository.
-_REPOSITORY_VARIABLES: Final = frozenset(
-    {
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_NAMESPACE",
-        "GIT_PREFIX",
-    }
-)
-# Messages are parsed below, so they must be English.
-_VARIABLES: Final = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": "en"}
-_NOISE: Final = ("hint:", "warning:", "From ", "remote: ", "Cloning ", "Initialized ")
 _GITLINK: Final = "160000"
 """Mode of a submodule in the tree of a commit."""
 # The user's configuration must not change files in the cache, nor run hooks.
@@ -52,14 +30,6 @@ _UNKNOWN_COMMIT: Final = re.compile(
     re.IGNORECASE,
 )
 """Messages of a server that lacks a commit, or serves no commit that no ref points at."""
-
-
-class GitError(InfrastructureError):
-    """A git command failed."""
-
-
-class NoGitError(GitError):
-    """Git is not installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,57 +43,6 @@ class RepositorySource:
 
     url: str
     revision: str
-
-
-def run_git(
-    arguments: Sequence[str | os.PathLike[str]],
-    folder: Path,
-    *,
-    timeout: float = TIMEOUT,
-    pass_fds: Sequence[int] = (),
-) -> str:
-    """Run git and return its output.
-
-    The user's own configuration applies: `url.*.insteadOf`, proxies, credential helpers.
-
-    Args:
-        arguments: Command line after `git`.
-        folder: Working directory.
-        timeout: Seconds that it may take.
-        pass_fds: Descriptors that it keeps open until it ends, even if this process is killed.
-
-    Raises:
-        NoGitError: If git is not installed.
-        GitError: If it ends with an error, or takes too long.
-    """
-    environment = {k: v for k, v in os.environ.items() if k not in _REPOSITORY_VARIABLES}
-    # BatchMode: a prompt would wait forever. An ssh program that the user chose is not replaced.
-    environment.setdefault("GIT_SSH_COMMAND", environment.get("GIT_SSH", "ssh -o BatchMode=yes"))
-    try:
-        done = CHILD_PROCESSES.run(
-            ["git", *arguments], cwd=folder, env={**environment, **_VARIABLES},
-            timeout=timeout, pass_fds=pass_fds,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise NoGitError(
-            "git is not installed, or not on PATH; install it, or give a checkout: --suite-path DIR"
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise GitError(f"git {arguments[0]}: no end within {timeout:g} s") from None
-    except OSError as error:
-        raise GitError(f"git: does not run in {folder}: {describe_os_error(error)}") from None
-    if done.returncode:
-        message = _join_lines(mask_text(done.stderr)) or f"exit status {done.returncode}"
-        raise GitError(f"git {arguments[0]}: {message}")
-    return done.stdout
-
-
-def _join_lines(message: str) -> str:
-    """Return git's error in one line, without hints and progress."""
-    lines = [line.strip() for line in message.splitlines()]
-    errors = [line for line in lines if line and not line.startswith(_NOISE)]
-    text = "; ".join(errors or lines[-1:])
-    return text.removeprefix("fatal: ").replace("; fatal: ", "; ").rstrip(".")
 
 
 def parse_revision(text: str, where: str) -> str:
@@ -175,16 +94,15 @@ def fetch_repository(
 
 
 def _fetch(source: RepositorySource, folder: Path, pass_fds: Sequence[int], depth: int) -> None:
-    # No template: the user's may contain hooks.
-    run_git(["init", "--quiet", "--template="], folder, pass_fds=pass_fds)
     try:
+        # No template: the user's may contain hooks.
+        run_git(["init", "--quiet", "--template="], folder, pass_fds=pass_fds)
         _fetch_commit(source, folder, pass_fds)
         checkout = ["checkout", "--quiet", "--force", "--detach", source.revision]
         run_git([*_PLAIN, "-c", "advice.detachedHead=false", *checkout], folder, pass_fds=pass_fds)
         links, urls = _list_links(folder), read_submodules(folder)
-    # A subclass of GitError: its message already names what to do.
-    except NoGitError:
-        raise
+    except NoGitError as error:
+        raise NoGitError(f"{error}, or give a checkout: --suite-path DIR") from None
     except GitError as error:
         raise InfrastructureError(
             f"{mask_text(source.url)}: cannot be fetched: {error}; check the network and the URL, "

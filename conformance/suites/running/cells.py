@@ -122,7 +122,7 @@ class SuiteCells:
             self._outer, cell.place.environment,
             keep_python_path=cell.interpreter is not None, passed=planned.passed,
         )  # fmt: skip
-        path = filter(None, [planned.overlay, variables.get("PYTHONPATH")])
+        path = filter(None, [planned.python_path, variables.get("PYTHONPATH")])
         # Bytecode must not be written next to the suite's modules. An overlay has a folder for it:
         # without bytecode, each session compiles everything that it imports.
         bytecode = (

@@ -108,6 +108,7 @@ class BisectAnswer(SearchAnswer[int]):
     """The answer of a bisection.
 
     Attributes:
+        predicate: The predicate.
         points: The points, in order.
         labels: Names of the points.
         reverse: Whether the good end is the newer end.
@@ -120,6 +121,7 @@ class BisectAnswer(SearchAnswer[int]):
         swapped: Whether the ends changed sides, because the end called good fails.
     """
 
+    predicate: PointPredicate
     points: AxisCells
     labels: Sequence[str]
     reverse: bool

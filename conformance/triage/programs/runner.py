@@ -227,8 +227,9 @@ class ProgramRunner:
                 variables[script.FLAGS] = " ".join(flags)
             overlay = self._find_overlay(python, lock)
             # First on the path, so that Python imports this sitecustomize and no other.
-            path = (str(INSTRUMENTATION), str(overlay or ""), variables.get("PYTHONPATH", ""))
-            variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+            folders = (planned.sources, str(overlay or ""), variables.get("PYTHONPATH", ""))
+            path = filter(None, (str(INSTRUMENTATION), *folders))
+            variables["PYTHONPATH"] = os.pathsep.join(path)
             ended = process.run(
                 self.target.make_command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
@@ -265,7 +266,9 @@ class ProgramRunner:
         """Return an output without versions, paths and other facts of a cell's environment."""
         # Paths of the environment name its release, and would make every output differ.
         environment = get_environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
-        text = stdout.decode("utf-8", "surrogateescape").replace(str(environment), "<environment>")
+        text = stdout.decode("utf-8", "surrogateescape")
+        for folder in filter(None, (str(environment), planned.sources)):
+            text = text.replace(folder, "<environment>")
         normal = normalize_output(text, versions)
         return normal.encode("utf-8", "surrogateescape")
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.cells.git import GitError, NoGitError, run_git
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
-from conformance.suites.catalogue import git as running
 from conformance.suites.catalogue.git import (
-    NoGitError,
     RepositorySource,
     fetch_repository,
     parse_revision,
@@ -120,8 +119,8 @@ def test_hanging_server_is_infra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     program.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(running.GitError, match=r"git fetch: no end within 0\.2 s"):
-        running.run_git(["fetch"], tmp_path, timeout=0.2)
+    with pytest.raises(GitError, match=r"git fetch: no end within 0\.2 s"):
+        run_git(["fetch"], tmp_path, timeout=0.2)
 
 
 @pytest.mark.parametrize("text", ["", "main", "55fcc60", "g" * 40, "0" * 41])

@@ -1,0 +1,1 @@
+"""Search for the commit of a package between two of its releases."""

@@ -1,0 +1,236 @@
+"""Cells with the sources of a package at a commit, on the other packages of a release."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+from conformance.cells.cell import Cell
+from conformance.cells.child_processes import CHILD_PROCESSES
+from conformance.cells.provision import provision
+from conformance.cells.source_tree import provide_sources
+from conformance.engine.environment import make_worker_environment
+from conformance.errors import InfrastructureError
+from conformance.files import describe_os_error
+from conformance.search.axes import JAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conformance.cells.lock import Lock
+    from conformance.cells.repository import Repository, SourceCommit
+    from conformance.cells.source_tree import SourcePackage
+    from conformance.engine.job import PlannedCell
+    from conformance.model.run import Exclusion
+
+OLDER, NEWER = 0, 1
+"""The environments of the older and of the newer release, by number."""
+IMPORTS: Final = 60.0
+"""Seconds that the import of a package may take."""
+_MINIMUM: Final = re.compile(r"""^_minimum_jaxlib_version *= *["']([^"']+)["']""", re.MULTILINE)
+_OWN_VERSION: Final = re.compile(r"""^_version *= *["']([^"']+)["']""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitCell(Cell):
+    """A cell with the sources of a package at a commit.
+
+    Its environment is that of its release.
+
+    Attributes:
+        package: The package.
+        commit: First digits of the commit.
+    """
+
+    package: str
+    commit: str
+
+    def _list_options(self) -> Iterator[str]:
+        # slots=True replaces the class, so that super() without arguments fails.
+        yield from super(CommitCell, self)._list_options()
+        yield f"commit.{self.package}.{self.commit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitBase:
+    """The environment of a release, which lends its other packages to the sources of a commit.
+
+    Attributes:
+        planned: Cell of the release.
+        lock: Its lock.
+        label: Name of the release.
+    """
+
+    planned: PlannedCell
+    lock: Lock
+    label: str
+
+
+@dataclass(kw_only=True)
+class CommitCells(Sequence["PlannedCell"]):
+    """Planned cells of consecutive commits, each prepared when it is first used.
+
+    A commit is tried with the packages of one release, or with those of the other if it cannot be
+    imported with the first. A commit that neither can import has a cell with the reason.
+
+    Attributes:
+        repository: The repository.
+        commits: The commits, oldest first.
+        package: The package.
+        bases: The environments of the older and of the newer release.
+        cache: Cache folder.
+        locks: Lock of each cell, by cell id; grows.
+        order: Numbers of the environments in which a commit is tried, until one imports it.
+        bases_used: Number of the environment in which each prepared commit is tried.
+        exclusions: Nothing: a commit that cannot be tried is a point with a reason.
+    """
+
+    repository: Repository
+    commits: Sequence[SourceCommit]
+    package: SourcePackage
+    bases: tuple[CommitBase, CommitBase]
+    cache: Path
+    locks: dict[str, Lock]
+    order: tuple[int, ...] = (OLDER, NEWER)
+    bases_used: dict[int, int] = field(default_factory=dict)
+    exclusions: list[Exclusion] = field(default_factory=list)
+    _cells: dict[int, PlannedCell] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the points: the short hashes of the commits."""
+        return tuple(commit.short for commit in self.commits)
+
+    def __len__(self) -> int:
+        return len(self.commits)
+
+    def __getitem__(self, number: int) -> PlannedCell:  # type: ignore[override]  # no slices
+        """Return the cell of a commit.
+
+        Raises:
+            InfrastructureError: If git fails, an environment cannot be provided, or the disk
+                refuses.
+        """
+        if number not in self._cells:
+            self._cells[number] = self._prepare_importable(number)
+        return self._cells[number]
+
+    def prepare(self, numbers: Sequence[int]) -> None:
+        """Prepare the cells of some commits at the same time.
+
+        Args:
+            numbers: Numbers of the commits.
+        """
+        with ThreadPoolExecutor(max(len(numbers), 1)) as pool:
+            list(pool.map(self.__getitem__, dict.fromkeys(numbers)))
+
+    def _prepare_importable(self, number: int) -> PlannedCell:
+        first, *others = self.order
+        planned, self.bases_used[number] = self.prepare_on(number, first), first
+        for base in others:
+            if not planned.missing:
+                break
+            refused = planned.missing
+            planned, self.bases_used[number] = self.prepare_on(number, base), base
+            if planned.missing:
+                planned = replace(planned, missing=f"{refused}; {planned.missing}")
+        return planned
+
+    def prepare_on(self, number: int, base: int) -> PlannedCell:
+        """Return the cell of a commit in one environment; with a reason if it cannot be imported.
+
+        Args:
+            number: Number of the commit.
+            base: Number of the environment.
+
+        Raises:
+            InfrastructureError: If git fails, the environment cannot be provided, or the disk
+                refuses.
+        """
+        commit, end = self.commits[number], self.bases[base]
+        version = self._make_version(commit, end)
+        sources = provide_sources(self.repository, commit.hash, self.package, version, self.cache)
+        planned = end.planned
+        same = {f.name: getattr(planned.cell, f.name) for f in fields(Cell) if f.init}
+        cell = CommitCell(**same, package=self.package.name, commit=commit.short)
+        facts = f"{planned.cell_hash} {self.package.name} {commit.hash} {sources.name}"
+        self.locks[cell.id] = end.lock
+        return replace(
+            planned,
+            cell=cell,
+            versions={**planned.versions, self.package.name: version},
+            cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16] if planned.cell_hash else "",
+            sources=str(sources),
+            missing=planned.missing or self._find_import_problem(planned, end, sources),
+        )
+
+    def find_last_admitted(self) -> int:
+        """Return the number of the last commit that accepts the packages of the older release.
+
+        A commit of jax states the oldest jaxlib that it works with. Other packages state nothing,
+        and all of their commits count.
+        """
+        last = len(self.commits) - 1
+        installed = self.bases[OLDER].planned.versions.get("jaxlib")
+        if self.package.name != JAX or installed is None:
+            return last
+        file = f"{self.package.folder}/version.py"
+        ends = self.commits[0].hash, self.commits[-1].hash
+        for commit in self.repository.list_commits(*ends, [file]):
+            found = _MINIMUM.search(self.repository.read_file(commit.hash, file) or "")
+            if found and Version(found[1]) > Version(installed):
+                return self.commits.index(commit) - 1
+        return last
+
+    def _make_version(self, commit: SourceCommit, base: CommitBase) -> str:
+        """Return the version of a commit: for jax the one that it gives itself."""
+        if self.package.name != JAX:
+            installed = base.planned.versions.get(self.package.name, "0")
+            return f"{Version(installed).base_version}+{commit.short}"
+        text = self.repository.read_file(commit.hash, f"{self.package.folder}/version.py") or ""
+        found = _OWN_VERSION.search(text)
+        own = Version(found[1] if found else base.planned.versions[JAX])
+        # jax refuses a jaxlib that is newer than itself.
+        least = Version(base.planned.versions.get("jaxlib", "0"))
+        return f"{max(own, least).base_version}.dev{commit.date.replace('-', '')}+{commit.short}"
+
+    def _find_import_problem(self, planned: PlannedCell, base: CommitBase, sources: Path) -> str:
+        """Return why the sources cannot be imported in an environment, empty if they can.
+
+        The import writes the bytecode, too, which the worker and later trees use.
+        """
+        note = sources / f".imported-{planned.lock_hash[:16]}"
+        with_ = f"with the packages of {base.label}"
+        try:
+            return note.read_text(encoding="utf-8")
+        except OSError:
+            pass
+        python = provision(planned.cell, lock=base.lock, cache=self.cache).python
+        path = os.pathsep.join(filter(None, (str(sources), planned.overlay)))
+        environment = make_worker_environment(
+            os.environ, {**planned.cell.place.environment, "PYTHONPATH": path},
+            keep_python_path=False, passed=planned.passed,
+        )  # fmt: skip
+        try:
+            done = CHILD_PROCESSES.run(
+                [python, "-c", f"import {self.package.module}"],
+                cwd=sources, env=environment, timeout=IMPORTS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return f"{with_}: no end within {IMPORTS:g} s"
+        except OSError as error:
+            raise InfrastructureError(f"{python}: {describe_os_error(error)}") from error
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        problem = f"{with_}: {lines[-1]}" if done.returncode else ""
+        if done.returncode >= 0:  # a killed process may have been killed for lack of memory
+            note.write_text(problem, encoding="utf-8")
+        return problem

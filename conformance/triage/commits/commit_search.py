@@ -1,0 +1,256 @@
+"""The search for the commit of a package that made the difference between two of its releases.
+
+Four combinations of sources and environment lead it: the sources of the older and of the newer
+release, each with the other packages of the older and of the newer release. Two of them are the
+releases themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from conformance.search.bisection import choose_untried_points, find_change_points
+from conformance.search.trials import CellTrials
+from conformance.triage.commits.commit_cells import NEWER, OLDER
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Mapping, Sequence
+
+    from conformance.cells.repository import SourceCommit
+    from conformance.engine.stored_job import StoredJob
+    from conformance.search.answers import SearchStep
+    from conformance.search.bisection import ChangePoint, States
+    from conformance.search.point_predicates import PointPredicate
+    from conformance.search.predicates import PointState
+    from conformance.triage.commits.commit_cells import CommitCells
+
+    CrossPoint = tuple[int, int]
+    """Number of a commit, and that of the environment in which it is tried."""
+
+BOTH: Final = (OLDER, NEWER)
+PARTIAL: Final = (
+    "with the older packages the newer sources behave like neither release: other packages take "
+    "part in the difference"
+)
+
+
+class CommitVerdict(StrEnum):
+    """The kind of culprit between two releases of a package."""
+
+    COMMIT = "commit"
+    """A commit of the package makes the difference."""
+    INTERACTION = "interaction"
+    """A commit makes the difference, but only with the other packages of the newer release."""
+    ENVIRONMENT = "environment"
+    """No commit of the package explains it: the sources of both releases behave alike."""
+    UNTESTABLE = "untestable"
+    """No commit in question can be tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFinding:
+    """The result of a search for a commit.
+
+    Attributes:
+        verdict: Kind of the culprit.
+        cells: The commits, and the environments in which they were tried.
+        states: State of each commit that was tried, by its number.
+        main: The change to the behaviour of the newer release that is nearest to it; None if no
+            commit explains the difference.
+        changes: All changes between commits that were tried.
+        steps: Every trial of a commit, in order.
+        checks: Trials of sources in the environment of the other release.
+        flaky: Counts of the states of commits whose trials disagree.
+        remarks: Limits of the answer, in words.
+    """
+
+    verdict: CommitVerdict
+    cells: CommitCells
+    states: States = field(default_factory=dict)
+    main: ChangePoint | None = None
+    changes: Sequence[ChangePoint] = ()
+    steps: Sequence[SearchStep[int]] = ()
+    checks: Sequence[SearchStep[CrossPoint]] = ()
+    flaky: Mapping[int, Counter[PointState]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def candidates(self) -> list[SourceCommit]:
+        """The commits that may have made the difference: one, unless some cannot be tried."""
+        if self.main is None:
+            return []
+        return list(self.cells.commits[self.main.before + 1 : self.main.after + 1])
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the answer is one commit, or no commit, with reproducible trials."""
+        if self.verdict is CommitVerdict.UNTESTABLE:
+            return False
+        return not self.flaky and len(self.candidates) <= 1
+
+
+@dataclass(slots=True, kw_only=True)
+class CommitSearch:
+    """A search for a commit between two releases that a predicate separates.
+
+    Attributes:
+        cells: The commits from the older release, which is the first, to the newer, the last.
+        trials: Trials of the commits, by number.
+        predicate: Predicate that separates the releases.
+        releases: Samples of the older and of the newer release.
+        twins: Numbers of commits that the branch of the older release has under another hash.
+        is_branched: Whether the older release is on a branch that the newer one does not contain.
+        width: Trials at the same time.
+        report: Receives each trial of sources in the environment of the other release.
+    """
+
+    cells: CommitCells
+    trials: CellTrials[int]
+    predicate: PointPredicate
+    releases: tuple[Sequence[StoredJob], Sequence[StoredJob]]
+    twins: frozenset[int] = frozenset()
+    is_branched: bool = False
+    width: int = 2
+    report: Callable[[SearchStep[CrossPoint]], None] = lambda _: None
+    _checks: CellTrials[CrossPoint] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the trials of combinations, with the log of the trials of commits."""
+        trials = self.trials
+        self._checks = CellTrials(
+            cell_of=lambda point: self.cells.prepare_on(*point),
+            name_of=lambda point: self.cells.labels[point[0]],
+            prober=trials.prober, blobs=trials.blobs, keep=trials.keep, known=trials.known,
+            tolerance=trials.tolerance, metric=trials.metric, progress=self.report,
+        )  # fmt: skip
+
+    def run(self) -> CommitFinding:
+        """Search for the commit.
+
+        Raises:
+            InfrastructureError: If git fails, an environment cannot be provided, or the disk
+                refuses.
+        """
+        older, newer = self._classify_release(0, OLDER), self._classify_release(self._end, NEWER)
+        # Later commits refuse the older packages: what they change shows with the newer ones.
+        last = self.cells.find_last_admitted()
+        changed = self._check(last, OLDER)
+        if changed is None:
+            return self._bisect(CommitVerdict.COMMIT, (0, self._end), {0: older}, BOTH)
+        if changed != older:
+            remark = () if changed == newer else (PARTIAL,)
+            known = {0: older, last: changed}
+            return self._bisect(CommitVerdict.COMMIT, (0, last), known, (OLDER,), remark)
+        # With the older packages, newer sources behave as the older ones do.
+        moved = newer if last == self._end else self._check(last, NEWER)
+        if moved == older:
+            known = {last: older, self._end: newer}
+            return self._bisect(CommitVerdict.COMMIT, (last, self._end), known, (NEWER,))
+        if moved == newer and self._check(0, NEWER) == older:
+            known = {0: older, last: newer}
+            return self._bisect(CommitVerdict.INTERACTION, (0, last), known, (NEWER,))
+        return self._find(CommitVerdict.ENVIRONMENT)
+
+    @property
+    def _end(self) -> int:
+        """Number of the last commit."""
+        return len(self.cells) - 1
+
+    def _classify_release(self, number: int, base: int) -> PointState | None:
+        """Return the state of a release: of its sources with its own packages."""
+        state = self.predicate.classify(self.releases[base])
+        return self._check(number, base) if state is None else state
+
+    def _check(self, number: int, base: int) -> PointState | None:
+        """Return the state of a commit in an environment, None if it cannot be tried there."""
+        point = number, base
+        state = self._checks.decide(self.predicate, [point])[point]
+        return state if state.is_known else None
+
+    def _bisect(
+        self,
+        verdict: CommitVerdict,
+        ends: tuple[int, int],
+        known: Mapping[int, PointState | None],
+        bases: tuple[int, ...],
+        remarks: tuple[str, ...] = (),
+    ) -> CommitFinding:
+        """Halve the history until each change is between neighbours.
+
+        Args:
+            verdict: Kind of the culprit, if it is a commit.
+            ends: Numbers of the first and the last commit.
+            known: States of commits that a release or a check has shown.
+            bases: The environments in which a commit is tried, until one imports it.
+            remarks: Limits of the answer.
+        """
+        trials, self.cells.order = self.trials, bases
+        trials.states |= {number: state for number, state in known.items() if state is not None}
+        trials.decide(self.predicate, [number for number in ends if number not in trials.states])
+        if self.is_branched and ends[0] == 0 and ends[1] > 1:
+            # A fix may be on the branch of the older release only: then the first commit of the
+            # main line is worse, and the search would blame it.
+            trials.decide(self.predicate, [1])
+            if trials.states[1] != trials.states[0] and self.twins:
+                trials.decide(self.predicate, sorted(self.twins))
+        while points := choose_untried_points(trials.states, self.width, eager=True):
+            trials.decide(self.predicate, points)
+        main = self._find_main_change()
+        if main is None:
+            return self._find(CommitVerdict.UNTESTABLE)
+        if self._is_of_environment(main):
+            return self._find(CommitVerdict.ENVIRONMENT)
+        flaky = trials.confirm(self.predicate, main.before, main.after)
+        remarks = (*remarks, *self._list_remarks(main))
+        return self._find(verdict, main=main, flaky=flaky, remarks=remarks)
+
+    def _find_main_change(self) -> ChangePoint | None:
+        """Return the last change to the state of the newest commit that can be tried."""
+        states = self.trials.states
+        known = [number for number in sorted(states) if states[number].is_known]
+        changes = find_change_points(states)
+        end = states[known[-1]] if known else None
+        return next((c for c in reversed(changes) if states[c.after] == end), None)
+
+    def _is_of_environment(self, main: ChangePoint) -> bool:
+        """Say whether both sides of a change behave alike in one environment."""
+        before, after = self._get_base(main.before), self._get_base(main.after)
+        if before == after:
+            return False
+        return self._check(main.before, after) == self.trials.states[main.after]
+
+    def _get_base(self, number: int) -> int:
+        """Return the environment of a commit's samples; those of a release have its own."""
+        return self.cells.bases_used.get(number, self.cells.order[0])
+
+    def _list_remarks(self, main: ChangePoint) -> tuple[str, ...]:
+        remarks = []
+        before, after = self._get_base(main.before), self._get_base(main.after)
+        if before != after and self._check(main.before, after) is None:
+            remarks.append(
+                "the two sides ran with different packages: no environment imports both of them"
+            )
+        if self.is_branched and main.before == 0:
+            remarks.append(
+                "the older release is on a branch: the difference may be a commit of that branch "
+                "which the main line lacks"
+            )
+        return tuple(remarks)
+
+    def _find(
+        self,
+        verdict: CommitVerdict,
+        *,
+        main: ChangePoint | None = None,
+        flaky: Mapping[int, Counter[PointState]] | None = None,
+        remarks: tuple[str, ...] = (),
+    ) -> CommitFinding:
+        states = self.trials.states
+        return CommitFinding(
+            verdict=verdict, cells=self.cells, states=states, main=main,
+            changes=find_change_points(states), steps=self.trials.steps,
+            checks=self._checks.steps, flaky=flaky or {}, remarks=remarks,
+        )  # fmt: skip
