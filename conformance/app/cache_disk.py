@@ -26,6 +26,8 @@ from conformance.cells.disk import (
 from conformance.cells.environment_locks import read_last_use
 from conformance.cells.matrix import list_matrices, load_matrix
 from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
+from conformance.cells.repository import FOLDER as REPOSITORIES
+from conformance.cells.source_tree import FOLDER as SOURCES
 from conformance.cells.stored_environments import StoredEnvironment, list_environments
 from conformance.engine.verdict_cache import FOLDER as SETTLED
 from conformance.laws.launch import CONVERSATIONS
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.disk import PruneResult, Usage
 
-ADDITIONAL: Final = (OVERLAYS, LOCKS, WHEELS)
-"""Folders of the cache with packages in addition to those of cells."""
+ADDITIONAL: Final = (OVERLAYS, LOCKS, WHEELS, REPOSITORIES, SOURCES)
+"""Folders of the cache with packages in addition to those of cells, and their sources."""
 RESULTS: Final = ("results", SETTLED, "blobs", CONVERSATIONS)
 """Folders of the cache that hold observations of earlier runs, and the examples of laws."""
 

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tarfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,10 @@ FOLDER: Final = "sources"
 """Folder of the cache with the trees, each below the name of its package."""
 DONE: Final = ".done.json"
 DIGITS: Final = 16
+MOST: Final = 100
+"""Trees of a package that are kept; those unused for longest are removed first."""
+IN_USE: Final = 3600.0
+"""Seconds after the last use of a tree in which it is never removed."""
 _BYTECODE: Final = "__pycache__"
 _BINARY: Final = (".so", ".pyd", ".dylib")
 _RELEASE_VERSION: Final = re.compile(r"^_release_version\b[^\n=]*= *None$", re.MULTILINE)
@@ -152,6 +157,7 @@ def provide_sources(
         folder.parent.mkdir(parents=True, exist_ok=True)
         with lock_creation(folder):
             if _read_manifest(folder) is None:
+                _remove_unused(folder.parent)
                 _create(folder, repository, commit, package, version)
             os.utime(folder)  # the last use, for `cache prune`
     except TimeoutError:
@@ -159,6 +165,17 @@ def provide_sources(
     except OSError as error:
         raise disk_error(folder, error) from error
     return folder
+
+
+def _remove_unused(trees: Path) -> None:
+    """Remove the trees of a package that no search has used for long, if there are many."""
+    used = sorted((tree.stat().st_mtime, tree) for tree in trees.iterdir() if tree.is_dir())
+    for when, tree in used[:-MOST]:
+        if time.time() - when > IN_USE:
+            # The mark goes first: a tree that is half removed is never used.
+            (tree / DONE).unlink(missing_ok=True)
+            shutil.rmtree(tree, ignore_errors=True)
+            tree.with_name(f"{tree.name}.lock").unlink(missing_ok=True)
 
 
 def _create(
