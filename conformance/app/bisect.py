@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.job import PlannedCell
+    from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.preparation import Preparation
     from conformance.search.answers import SearchStep
     from conformance.search.axes import SearchAxis
@@ -140,6 +140,7 @@ def open_trials(
     prepare: Callable[[Sequence[K]], object] = lambda _: None,
     width: int | None = None,
     wanted: tuple[str, ...] | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[CellTrials[K]]:
     """Open the log of a search, with the trials of an earlier search for the same.
 
@@ -156,6 +157,7 @@ def open_trials(
         prepare: Called with the points of each round before their cells are used.
         width: Trials at the same time, None for those of the options.
         wanted: Requirements of a program, None for those of the options and the project.
+        executor: Runs the jobs of a case, None for the one of the session.
 
     Yields:
         The trials, which append each new record to the log.
@@ -182,12 +184,12 @@ def open_trials(
             slots=width,
         )  # fmt: skip
     else:
-        case, executor = (
-            (target, session.make_executor(locks, slots=width))
+        case, runs = (
+            (target, executor or session.make_executor(locks, slots=width))
             if isinstance(target, Case)
             else target.collect(ends, locks, slots=width)
         )
-        runner = session.make_job_runner(executor, blobs)
+        runner = session.make_job_runner(runs, blobs)
         # Warm calls are repeated only for `--stage call`; they would lengthen every other trial.
         prober = CaseProber(case=case, runner=runner, calls=CALLS if options.stage == CALL else 0)
     # Appended one by one, so that a killed search keeps the points that it tried.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from conformance.cells.repository import open_repository
 from conformance.cells.source_tree import find_source_package
 from conformance.engine.stored_job import StoredJob
 from conformance.errors import UsageError
+from conformance.model.case import Case
 from conformance.search.axes import CONFIG, FLAG, JAX, find_package_moves
 from conformance.triage.commits.commit_cells import CommitBase, CommitCells
 from conformance.triage.commits.commit_search import CommitSearch, CommitVerdict
@@ -29,8 +31,7 @@ from conformance.triage.commits.render import (
 from conformance.triage.commits.xla_revisions import find_jaxlib_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator, Sequence
 
     from conformance.app.bisect import BisectResult
     from conformance.app.context import ProjectContext
@@ -199,6 +200,7 @@ def _get_samples(found: BisectResult) -> tuple[Sequence[StoredJob], Sequence[Sto
     return sides[0], sides[1]
 
 
+@contextmanager
 def _open_commit_trials(
     context: ProjectContext,
     target: Target,
@@ -207,16 +209,22 @@ def _open_commit_trials(
     cells: CommitCells,
     *,
     say: Callable[[str], None],
-) -> AbstractContextManager[CellTrials[int]]:
+) -> Iterator[CellTrials[int]]:
     """Open the log of the search, with the packages of the ends of the bisection."""
+    session = Session(context=context)
     points = found.answer.points
     words = f"{found.axis} {options.jax} {options.platform} {options.words}"
-    return open_trials(
-        Session(context=context), target, LOGS / make_log_name(target, words), options,
-        found.locks, ends=(points[0], points[-1]), cell_of=cells.__getitem__,
-        name_of=cells.labels.__getitem__, prepare=cells.prepare,
-        progress=lambda step: say(format_commit_step(step, cells)),
-    )  # fmt: skip
+    with closing(session.make_warm_executor(found.locks, slots=options.width)) as executor:
+        if isinstance(target, Case):
+            # The worker that imports a commit first is the one that runs the case.
+            cells.find_import_problem = executor.start
+        with open_trials(
+            session, target, LOGS / make_log_name(target, words), options,
+            found.locks, ends=(points[0], points[-1]), cell_of=cells.__getitem__,
+            name_of=cells.labels.__getitem__, prepare=cells.prepare, executor=executor,
+            progress=lambda step: say(format_commit_step(step, cells)),
+        ) as trials:  # fmt: skip
+            yield trials
 
 
 def _make_culprit(

@@ -17,7 +17,6 @@ from conformance.app.plan import find_newest_night
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
 from conformance.engine.finished_jobs import FinishedJobExecutor
-from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.fuzz.campaign import Campaign
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
 OLDER: Final = "latest-1"
 NEWER: Final = "latest"
 """Default releases."""
-MEMORY: Final = 4 * 2**30
-"""Bytes of idle workers: those of older releases wait for the next finding."""
-PATIENCE: Final = 1800.0
-"""Seconds after which an idle worker is closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,12 +189,7 @@ def _open_executor(session: Session, locks: Mapping[str, Lock], jobs: int) -> It
             cluster = session.make_executor(locks, slots=jobs)
             yield FinishedJobExecutor(cluster, BlobStore(blobs))
         return
-    with closing(
-        WarmExecutor(
-            session.make_opener(locks), slots=jobs, device_lock=session.device_lock,
-            workers=WarmWorkers(MEMORY, PATIENCE),
-        )
-    ) as executor:  # fmt: skip
+    with closing(session.make_warm_executor(locks, slots=jobs)) as executor:
         yield executor
 
 

@@ -20,6 +20,7 @@ from conformance.engine.preparation import Provider, plan_recorded_cells, prepar
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache, hash_host, hash_kit
 from conformance.engine.runner import Run
+from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ REMOTE_RESULTS: Final = "conformance.engine.remote_results"
 """Imported late, like the location: most runs have no shared cache."""
 
 
+IDLE_MEMORY: Final = 4 * 2**30
+"""Bytes of idle workers that stay open."""
+IDLE_SECONDS: Final = 1800.0
+"""Seconds after which an idle worker is closed."""
 CLUSTER_NODES: Final = "conformance.cluster.nodes"
 CLUSTER_EXECUTOR: Final = "conformance.cluster.executor"
 CLUSTER_OPTIONS: Final = "conformance.cluster.options"
@@ -224,6 +229,18 @@ class Session:
             )
             return executor
         return LocalExecutor(self.make_opener(locks), slots=slots, device_lock=self.device_lock)
+
+    def make_warm_executor(self, locks: Mapping[str, Lock], *, slots: int = 1) -> WarmExecutor:
+        """Return an executor on this host whose workers stay open until it is closed.
+
+        Args:
+            locks: Lock of each cell, by cell id; may grow.
+            slots: Jobs at the same time.
+        """
+        return WarmExecutor(
+            self.make_opener(locks), slots=slots, device_lock=self.device_lock,
+            workers=WarmWorkers(IDLE_MEMORY, IDLE_SECONDS),
+        )  # fmt: skip
 
     def make_cluster_suite_executor(
         self, suites: Sequence[CollectedSuite], locks: Mapping[str, Lock], *, slots: int

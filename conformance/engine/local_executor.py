@@ -96,6 +96,14 @@ class CellWorker:
         worker = self._worker
         return 0 if worker is None else worker.resident_bytes
 
+    def start(self) -> str:
+        """Start the worker, unless it runs; return why it cannot be started, empty if it can."""
+        try:
+            self._ensure_worker()
+        except ConformanceError as error:
+            return str(error)
+        return ""
+
     def has_room(self, _: int) -> bool:
         """Return whether one more slot is useful: a worker runs several jobs at once."""
         return True

@@ -13,10 +13,11 @@ from conformance.engine.local_executor import CellWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from conformance.cells.accelerators import DeviceLock
-    from conformance.engine.job import FinishedJob, Job
+    from conformance.engine.job import FinishedJob, Job, PlannedCell
     from conformance.engine.local_executor import OpenWorker
 
 
@@ -142,11 +143,23 @@ class WarmExecutor:
             for future in futures:
                 future.cancel()
 
+    def start(self, planned: PlannedCell) -> str:
+        """Start the worker of a cell, unless it runs.
+
+        Returns:
+            Why it cannot be started, empty if it can.
+        """
+        with self._lease(planned) as worker:
+            return worker.start()
+
     def _run(self, job: Job) -> FinishedJob:
-        with self._workers.lease(
-            job.planned.cell.id, lambda: CellWorker(job.planned, self._open, self._device_lock)
-        ) as worker:
+        with self._lease(job.planned) as worker:
             return worker.run(job)
+
+    def _lease(self, planned: PlannedCell) -> AbstractContextManager[CellWorker]:
+        return self._workers.lease(
+            planned.cell.id, lambda: CellWorker(planned, self._open, self._device_lock)
+        )
 
     def close(self) -> None:
         """End the workers with their jobs."""

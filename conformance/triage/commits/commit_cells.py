@@ -6,9 +6,11 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
@@ -24,7 +26,6 @@ from conformance.search.axes import JAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from conformance.cells.lock import Lock
     from conformance.cells.repository import Repository, SourceCommit
@@ -37,6 +38,8 @@ OLDER, NEWER = 0, 1
 IMPORTS: Final = 60.0
 """Seconds that the import of a package may take."""
 _MINIMUM: Final = re.compile(r"""^_minimum_jaxlib_version *= *["']([^"']+)["']""", re.MULTILINE)
+_EXCEPTION: Final = re.compile(r"[A-Z]\w*(?:Error|Exception|Exit)\b[^\n]*$")
+"""The last line of a traceback, at the end of a message."""
 _OWN_VERSION: Final = re.compile(r"""^_version *= *["']([^"']+)["']""", re.MULTILINE)
 
 
@@ -90,6 +93,8 @@ class CommitCells(Sequence["PlannedCell"]):
         cache: Cache folder.
         locks: Lock of each cell, by cell id; grows.
         order: Numbers of the environments in which a commit is tried, until one imports it.
+        find_import_problem: Returns why a cell cannot import the package, empty if it can. By
+            default a process imports it, which writes the bytecode that the trials use.
         bases_used: Number of the environment in which each prepared commit is tried.
         exclusions: Nothing: a commit that cannot be tried is a point with a reason.
     """
@@ -101,9 +106,14 @@ class CommitCells(Sequence["PlannedCell"]):
     cache: Path
     locks: dict[str, Lock]
     order: tuple[int, ...] = (OLDER, NEWER)
+    find_import_problem: Callable[[PlannedCell], str] = field(init=False)
     bases_used: dict[int, int] = field(default_factory=dict)
     exclusions: list[Exclusion] = field(default_factory=list)
     _cells: dict[int, PlannedCell] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Import commits in processes, until something else is chosen."""
+        self.find_import_problem = self._import_once
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -159,19 +169,34 @@ class CommitCells(Sequence["PlannedCell"]):
         commit, end = self.commits[number], self.bases[base]
         version = self._make_version(commit, end)
         sources = provide_sources(self.repository, commit.hash, self.package, version, self.cache)
-        planned = end.planned
-        same = {f.name: getattr(planned.cell, f.name) for f in fields(Cell) if f.init}
+        same = {f.name: getattr(end.planned.cell, f.name) for f in fields(Cell) if f.init}
         cell = CommitCell(**same, package=self.package.name, commit=commit.short)
-        facts = f"{planned.cell_hash} {self.package.name} {commit.hash} {sources.name}"
+        facts = f"{end.planned.cell_hash} {self.package.name} {commit.hash} {sources.name}"
         self.locks[cell.id] = end.lock
-        return replace(
-            planned,
+        planned = replace(
+            end.planned,
             cell=cell,
-            versions={**planned.versions, self.package.name: version},
-            cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16] if planned.cell_hash else "",
+            versions={**end.planned.versions, self.package.name: version},
+            cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16],
             sources=str(sources),
-            missing=planned.missing or self._find_import_problem(planned, end, sources),
         )
+        if planned.missing or not (problem := self._recall_import_problem(planned)):
+            return planned
+        return replace(planned, missing=f"with the packages of {end.label}: {problem}")
+
+    def _recall_import_problem(self, planned: PlannedCell) -> str:
+        """Return why the sources of a cell cannot be imported, empty if they can."""
+        note = Path(planned.sources, f".imported-{planned.lock_hash[:16]}")
+        with suppress(OSError):
+            return note.read_text(encoding="utf-8")
+        problem = self.find_import_problem(planned)
+        exception = _EXCEPTION.search(problem)
+        # Any other problem is one of the host, which may be gone the next time.
+        if problem and exception is None:
+            raise InfrastructureError(problem)
+        shown = exception[0] if exception is not None else ""
+        note.write_text(shown, encoding="utf-8")
+        return shown
 
     def find_last_admitted(self) -> int:
         """Return the number of the last commit that accepts the packages of the older release.
@@ -203,34 +228,24 @@ class CommitCells(Sequence["PlannedCell"]):
         least = Version(base.planned.versions.get("jaxlib", "0"))
         return f"{max(own, least).base_version}.dev{commit.date.replace('-', '')}+{commit.short}"
 
-    def _find_import_problem(self, planned: PlannedCell, base: CommitBase, sources: Path) -> str:
-        """Return why the sources cannot be imported in an environment, empty if they can.
-
-        The import writes the bytecode, too, which the worker and later trees use.
-        """
-        note = sources / f".imported-{planned.lock_hash[:16]}"
-        with_ = f"with the packages of {base.label}"
-        try:
-            return note.read_text(encoding="utf-8")
-        except OSError:
-            pass
-        python = provision(planned.cell, lock=base.lock, cache=self.cache).python
-        path = os.pathsep.join(filter(None, (str(sources), planned.overlay)))
+    def _import_once(self, planned: PlannedCell) -> str:
+        """Import the package in a new process; see `find_import_problem`."""
+        lock = self.locks[planned.cell.id]
+        python = provision(planned.cell, lock=lock, cache=self.cache).python
         environment = make_worker_environment(
-            os.environ, {**planned.cell.place.environment, "PYTHONPATH": path},
+            os.environ, {**planned.cell.place.environment, "PYTHONPATH": planned.python_path},
             keep_python_path=False, passed=planned.passed,
         )  # fmt: skip
         try:
             done = CHILD_PROCESSES.run(
                 [python, "-c", f"import {self.package.module}"],
-                cwd=sources, env=environment, timeout=IMPORTS,
+                cwd=Path(planned.sources), env=environment, timeout=IMPORTS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return f"{with_}: no end within {IMPORTS:g} s"
+            return f"no end within {IMPORTS:g} s"
         except OSError as error:
             raise InfrastructureError(f"{python}: {describe_os_error(error)}") from error
+        if done.returncode < 0:  # a property of the host, e.g. the end of its memory
+            raise InfrastructureError(f"{python}: ended by signal {-done.returncode}")
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        problem = f"{with_}: {lines[-1]}" if done.returncode else ""
-        if done.returncode >= 0:  # a killed process may have been killed for lack of memory
-            note.write_text(problem, encoding="utf-8")
-        return problem
+        return lines[-1] if done.returncode else ""

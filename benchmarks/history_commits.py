@@ -1,0 +1,184 @@
+"""Finds the culprit of each line of the history by running, and compares it with the cited one.
+
+    python benchmarks/history_commits.py CLONE LOG [--release R] [--part K/N] [--only COUNT]
+    python benchmarks/history_commits.py CLONE LOG --write
+
+CLONE is a clone of jax with its tags. For each line of a `changes.toml` the first of its cases is
+run on the release of the line and on the release before, and then on commits between the two. The
+answers are appended to LOG, one JSON object per line; lines that LOG has are not searched again.
+`--write` writes the culprits to the files of the history, and prints the disagreements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from common import ROOT, checkout_context
+
+from conformance.app.bisect import find_change
+from conformance.app.commits import find_commit
+from conformance.app.search_options import SearchOptions
+from conformance.cells.releases import load_releases
+from conformance.corpus.behaviour_changes import FILE_NAME, load_families
+from conformance.errors import ConformanceError
+from conformance.triage.commits.commit_search import CommitVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.app.context import ProjectContext
+    from conformance.corpus.behaviour_changes import BehaviourChange
+    from conformance.search.answers import SearchStep
+    from conformance.triage.commits.render import PackageCulprit
+
+RELEASES = [*load_releases(ROOT / "matrix").versions]
+CITED = re.compile(r"jax-ml/jax(?:@([0-9a-f]{7,40})|(#\d+))")
+
+
+def main() -> None:
+    """Search, or write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("clone", type=Path)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--release", default="")
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("--only", type=int, default=0)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    if options.write:
+        write_culprits(read_log(options.log))
+        return
+    part, parts = map(int, options.part.split("/"))
+    lines = [(family, change) for family, change in list_changes()
+             if options.release in ("", change.shown_at)]  # fmt: skip
+    if options.only:
+        # The same sample each time, spread over releases and families.
+        lines = random.Random(0).sample(lines, options.only)
+    known = {(row["case"], row["release"], row["summary"]) for row in read_log(options.log)}
+    context = checkout_context()
+    for _, change in lines[part - 1 :: parts]:
+        if (change.cases[0], change.shown_at, change.summary) in known:
+            continue
+        row = search(context, change, str(options.clone))
+        with options.log.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{row['seconds']:5.1f} s {row['probes']:2} {row['release']:8} {row['case']}: "
+              f"{row['culprit'] or row['problem']} (cited {row['cited']})", flush=True)  # fmt: skip
+
+
+def list_changes() -> Iterator[tuple[str, BehaviourChange]]:
+    """Yield each line with its family, in the order of releases: neighbours share source trees."""
+    lines = [
+        (family, change)
+        for family, declared in load_families(ROOT / "cases").items()
+        for change in declared.change
+    ]
+    yield from sorted(lines, key=lambda line: RELEASES.index(line[1].shown_at))
+
+
+def read_log(log: Path) -> list[dict[str, Any]]:
+    """Return the answers of earlier calls."""
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict[str, Any]:
+    """Return the answer for a line of the history."""
+    before = RELEASES[RELEASES.index(change.shown_at) - 1]
+    options = SearchOptions(good=before, bad=change.shown_at, jobs=1)
+    row = {
+        "case": change.cases[0], "release": change.shown_at, "summary": change.summary,
+        "cited": change.source, "shown_by": change.shown_by, "culprit": "", "problem": "",
+        "probes": 0, "commits": 0, "references": [], "title": "", "confirmed": False,
+    }  # fmt: skip
+    start = perf_counter()
+    try:
+        case = context.find_case(change.cases[0])
+        found = find_change(context, case, options, lambda _: None)
+        culprit = find_commit(
+            context, case, options, found, location=clone, say=lambda _: None
+        )
+        row |= describe(culprit)
+    except ConformanceError as error:
+        row["problem"] = str(error)
+    return row | {"seconds": round(perf_counter() - start, 1)}
+
+
+def describe(culprit: PackageCulprit) -> dict[str, Any]:
+    """Return the culprit as it is written to the history, with the effort."""
+    finding = culprit.finding
+    names = [commit.short for commit in finding.candidates]
+    steps: list[SearchStep[Any]] = [*finding.checks, *finding.steps]
+    tried = [step for step in steps if not step.again]
+    found = {
+        "probes": len(tried),
+        "commits": len(finding.cells) - 1,
+        "confirmed": finding.is_confirmed,
+        "verdict": str(finding.verdict),
+        "remarks": list(finding.remarks),
+        "trial_seconds": round(sum(step.seconds for step in steps), 2),
+    }
+    if finding.verdict is CommitVerdict.ENVIRONMENT:
+        near = [str(move) for move in culprit.moves]
+        return found | {"culprit": "jaxlib", "moves": near}
+    if len(names) == 1:
+        commit = finding.candidates[0]
+        return found | {
+            "culprit": f"jax@{commit.short}", "references": list(commit.references),
+            "title": commit.title,
+        }  # fmt: skip
+    return found | {"problem": f"{len(names)} candidates: {' '.join(names[:20])}"}
+
+
+def write_culprits(rows: list[dict[str, Any]]) -> None:
+    """Write the culprits to the files of the history, and print what disagrees."""
+    culprits = {(row["case"], row["release"], row["summary"]): row for row in rows}
+    agree = 0
+    compared = []
+    for family, declared in load_families(ROOT / "cases").items():
+        file = ROOT / "cases" / family / FILE_NAME
+        blocks = file.read_text().split("[[change]]\n")
+        for number, change in enumerate(declared.change, 1):
+            row = culprits.get((change.cases[0], change.shown_at, change.summary))
+            if row is None or not row["culprit"] or not row["confirmed"]:
+                continue
+            blocks[number] = set_culprit(blocks[number], row["culprit"])
+            if CITED.match(row["cited"]):
+                compared.append(row)
+                agree += agrees(row)
+                if not agrees(row):
+                    print(f"{row['release']:8} {row['case']}\n  cited {row['cited']}, found "
+                          f"{row['culprit']} {row['title']} {' '.join(row['references'])}\n"
+                          f"  {row['summary']}")  # fmt: skip
+        file.write_text("[[change]]\n".join(blocks))
+    done = [row for row in rows if row["culprit"]]
+    print(f"{len(done)} of {len(rows)} lines have a culprit; {agree} of {len(compared)} agree with "
+          f"the cited commit or thread; median {median(row['probes'] for row in done)} probes, "
+          f"{median(row['seconds'] for row in done)} s")  # fmt: skip
+
+
+def set_culprit(block: str, culprit: str) -> str:
+    """Return the text of a change with its culprit, after the line that says how it shows."""
+    plain = re.sub(r"^culprit = .*\n", "", block, flags=re.MULTILINE)
+    return re.sub(
+        r"^(shown_by = .*\n)", rf'\g<1>culprit = "{culprit}"\n', plain, count=1, flags=re.MULTILINE
+    )
+
+
+def agrees(row: dict[str, Any]) -> bool:
+    """Say whether the culprit is the cited commit, or names the cited thread."""
+    cited = CITED.match(row["cited"])
+    assert cited is not None
+    if cited[1]:
+        return bool(row["culprit"] == f"jax@{cited[1][:12]}")
+    return bool(cited[2] in row["references"])
+
+
+if __name__ == "__main__":
+    main()
