@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.preparation import Preparation
     from conformance.search.answers import SearchStep
-    from conformance.search.axes import SearchAxis
+    from conformance.search.axes import SearchAxis, SearchPoints
     from conformance.search.prober import Prober
     from conformance.triage.bisect.bisection import BisectAnswer
 
@@ -111,18 +111,44 @@ def find_change(
         cell_of=points.__getitem__, name_of=points.labels.__getitem__,
         progress=partial(_report_step, say, points),
     ) as trials:  # fmt: skip
-        endpoints = EndpointSearch(
-            trials=trials, last=len(points) - 1, reverse=options.find == "fix",
-            options=options.predicate, scan=scan, every=options.every,
-            repeat=options.repeat, seen_on=_find_reported_point(points, target),
-        )  # fmt: skip
-        answer = Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
+        answer = search_points(trials, target, options, points, width=width, scan=scan)
     # Nightlies are refused when the index is read, other points when their locks are looked up.
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
     return BisectResult(
         answer=answer, axis=axis.name, left_out=tuple(refused), locks=points.locks,
         blobs=trials.blobs,
     )  # fmt: skip
+
+
+def search_points(
+    trials: CellTrials[int],
+    target: Target,
+    options: SearchOptions,
+    points: SearchPoints,
+    *,
+    width: int,
+    scan: bool = False,
+) -> BisectAnswer:
+    """Find the points between which a target changed.
+
+    Args:
+        trials: Trials of the points, by number.
+        target: The target.
+        options: The options.
+        points: The points, in order.
+        width: Trials at the same time.
+        scan: Whether all points are tried if the ends alone do not show what changed.
+
+    Raises:
+        EndpointsError: If no predicate separates the ends.
+        InfrastructureError: If an end cannot be tried now, or the disk refuses.
+    """
+    endpoints = EndpointSearch(
+        trials=trials, last=len(points) - 1, reverse=options.find == "fix",
+        options=options.predicate, scan=scan, every=options.every,
+        repeat=options.repeat, seen_on=_find_reported_point(points, target),
+    )  # fmt: skip
+    return Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
 
 
 @contextmanager
@@ -203,11 +229,11 @@ def open_trials(
         )  # fmt: skip
 
 
-def _find_reported_point(points: AxisCells, target: Target) -> int | None:
+def _find_reported_point(points: SearchPoints, target: Target) -> int | None:
     """Return the number of the point that a report names, None for any other target."""
     if not isinstance(target, ProgramTarget) or target.seen_on not in points.labels:
         return None
-    return points.labels.index(target.seen_on)
+    return list(points.labels).index(target.seen_on)
 
 
 def _report_step(say: Callable[[str], None], points: AxisCells, step: SearchStep[int]) -> None:

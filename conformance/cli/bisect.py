@@ -9,9 +9,10 @@ import click
 from conformance.app.bisect import find_change
 from conformance.app.commits import (
     JAX_REPOSITORY,
+    are_revisions,
     find_commit,
+    find_commit_between_revisions,
     find_location,
-    find_package_of_axis,
 )
 from conformance.app.context import load_context
 from conformance.app.search_options import SearchOptions
@@ -100,9 +101,16 @@ def command(
     """
     context, search = load_context(), SearchOptions(**options)
     subject = find_target(context, target, search, suite)
+    location = find_location(context, search, jax_repo, repo) if commits else ""
+    culprit = None
     with explain_interrupt(RESTART):
-        # With a scan: equal ends of a case may hide a change that was reverted in between.
-        found = find_change(context, subject, search, output.print, scan=True)
+        if commits and are_revisions(search):
+            found, culprit = find_commit_between_revisions(
+                context, subject, search, location=location, say=output.print
+            )
+        else:
+            # With a scan: equal ends of a case may hide a change that was reverted in between.
+            found = find_change(context, subject, search, output.print, scan=True)
     answer = found.answer
     # Steps are printed during the search; an empty line separates the answer.
     output.print("", *render_answer(answer, search.find, found.axis))
@@ -110,14 +118,13 @@ def command(
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
     data = make_answer_json(answer, target, found.axis)
     is_confirmed = answer.is_confirmed
-    if commits:
-        package = find_package_of_axis(found.axis)
-        location = find_location(context, package, jax_repo if package == JAX else repo)
+    if commits and culprit is None:
         output.print("")
         with explain_interrupt(RESTART):
             culprit = find_commit(
                 context, subject, search, found, location=location, say=output.print
             )
+    if culprit is not None:
         output.print("", *render_culprit(culprit))
         data["commit"] = make_culprit_json(culprit)
         is_confirmed = is_confirmed and culprit.finding.is_confirmed

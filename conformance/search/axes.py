@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from packaging.version import Version
 
@@ -125,6 +125,27 @@ def _measure_distance(version: Version, other: Version) -> tuple[int, ...]:
     length = max(len(version.release), len(other.release))
     parts = ((*v.release, *[0] * (length - len(v.release))) for v in (version, other))
     return tuple(abs(a - b) for a, b in zip(*parts, strict=True))
+
+
+class SearchPoints(Protocol):
+    """Planned cells along an axis, each made ready when it is first used."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the points."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        ...
+
+    def __iter__(self) -> Iterator[PlannedCell]:
+        """Return the cells in order."""
+        ...
+
+    def __getitem__(self, number: int, /) -> PlannedCell:
+        """Return the cell of a point."""
+        ...
 
 
 class AxisCells:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.search.answers import SearchStep
-    from conformance.search.axes import AxisCells
+    from conformance.search.axes import SearchPoints
     from conformance.search.bisection import ChangePoint, States
     from conformance.search.point_predicates import PointPredicate
     from conformance.search.predicates import PointState
@@ -122,7 +122,7 @@ class BisectAnswer(SearchAnswer[int]):
     """
 
     predicate: PointPredicate
-    points: AxisCells
+    points: SearchPoints
     labels: Sequence[str]
     reverse: bool
     states: States
@@ -205,7 +205,7 @@ class Bisection:
         width: Trials at the same time.
     """
 
-    points: AxisCells
+    points: SearchPoints
     trials: CellTrials[int]
     endpoints: EndpointSearch
     width: int = 1
