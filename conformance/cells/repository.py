@@ -33,6 +33,7 @@ PARTIAL: Final = "--filter=blob:none"
 """Option of a clone without the contents of files."""
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
 _REFERENCE: Final = re.compile(r"(?:(?<![\w&])#|/(?:issues|pull)/)(\d+)\b")
+_HASH: Final = re.compile(r"(?<![\w/])[0-9a-f]{10,40}\b")
 _SEPARATOR: Final = "\x1e"
 _FORMAT: Final = f"--format=%H%x00%cs%x00%s%x00%B{_SEPARATOR}"
 _CORRUPT: Final = re.compile(
@@ -70,6 +71,11 @@ class SourceCommit:
         """The issues and pull requests in its message, `#NUMBER`, each once."""
         found = _REFERENCE.findall(self.message)
         return tuple(dict.fromkeys(f"#{number}" for number in found))
+
+    @property
+    def mentioned(self) -> tuple[str, ...]:
+        """The hashes in its message, such as that of a commit that it reverts."""
+        return tuple(dict.fromkeys(_HASH.findall(self.message)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +181,13 @@ class Repository:
         return [name for name in found.split("\0") if name]
 
     def list_files(self, commit: str, folder: str) -> dict[str, str]:
-        """Return the files of a folder at a commit: the hash of each content, by path.
+        """Return the files of a folder at a commit: the hash of each content, by path in it.
 
         Args:
             commit: The commit.
             folder: The folder within the repository.
         """
-        entries = self._read("ls-tree", "-r", "-z", commit, "--", f"{folder}/").split("\0")
+        entries = self._read("ls-tree", "-r", "-z", f"{commit}:{folder}").split("\0")
         parts = [entry.partition("\t") for entry in entries if entry]
         # Submodules have no content here.
         return {path: head.split()[2] for head, _, path in parts if head.split()[1] == "blob"}
@@ -206,26 +212,30 @@ class Repository:
             return None
         return self._read("show", f"{commit}:{path}")
 
-    def export(self, commit: str, files: Mapping[str, str], target: Path) -> None:
-        """Write files of a commit to a tar archive.
+    def export(self, commit: str, folder: str, files: Mapping[str, str], target: Path) -> None:
+        """Write files of a folder to a tar archive.
 
         Args:
             commit: The commit.
-            files: Hash of the content of each file, by path.
+            folder: The folder within the repository.
+            files: Hash of the content of each file, by path in the folder.
             target: The archive.
 
         Raises:
             InfrastructureError: If git fails, e.g. as the contents cannot be fetched.
         """
+        tree = f"{commit}:{folder}"
         if self.is_clone:
-            self._fetch_contents(commit, files)
-        self._read("archive", "--format=tar", f"--output={target}", commit, "--", *files)
+            self._fetch_contents(tree, files)
+        # The tree of the folder: of that of the commit git would fetch other files, too.
+        self._read("archive", "--format=tar", f"--output={target}", tree, "--", *files)
 
-    def _fetch_contents(self, commit: str, files: Mapping[str, str]) -> None:
+    def _fetch_contents(self, tree: str, files: Mapping[str, str]) -> None:
         """Fetch the contents that a clone lacks, together: `git archive` fetches each alone."""
-        show = ["--objects", "--missing=print", "--no-object-names", "--no-walk"]
-        listed = self._read("rev-list", *show, commit, "--", *files).splitlines()
-        if missing := [line[1:] for line in listed if line.startswith("?")]:
+        show = ["--objects", "--missing=print", "--no-object-names"]
+        listed = self._read("rev-list", *show, tree).splitlines()
+        absent = {line[1:] for line in listed if line.startswith("?")}
+        if missing := sorted(absent.intersection(files.values())):
             _fetch(self.folder, self.url, contents=missing)
 
     def _read(self, *arguments: str) -> str:

@@ -45,7 +45,8 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The mark of a complete tree.
 
     Attributes:
-        files: Hash of the content of each file from the repository, by path within the tree.
+        files: Hash of the content of each file from the repository, by path within the
+            folder of the module.
     """
 
     files: dict[str, str]
@@ -99,10 +100,7 @@ def find_source_package(
         for prefix in ("", "src"):
             folder = str(PurePosixPath(prefix, module))
             if repository.has_folder(commit, folder):
-                known = {
-                    path.removeprefix(f"{prefix}/") if prefix else path
-                    for path in repository.list_files(commit, folder)
-                }
+                known = {f"{module}/{path}" for path in repository.list_files(commit, folder)}
                 generated = {
                     file: site_packages / file
                     for file in files
@@ -183,16 +181,18 @@ def _create(
 ) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
     folder.mkdir()
-    prefix = f"{package.prefix}/" if package.prefix else ""
-    listed = repository.list_files(commit, package.folder)
-    wanted = {path.removeprefix(prefix): content for path, content in listed.items()}
-    linked = _link_files(folder, wanted)
-    left = {f"{prefix}{path}": wanted[path] for path in wanted if path not in linked}
+    wanted = repository.list_files(commit, package.folder)
+    own = folder / package.module
+    own.mkdir()
+    linked = _link_files(folder, package.module, wanted)
+    left = {path: content for path, content in wanted.items() if path not in linked}
     if left:
         with temporary_folder("sources") as scratch:
             archive = scratch / "files.tar"
-            repository.export(commit, left, archive)
-            _extract(archive, folder, prefix)
+            repository.export(commit, package.folder, left, archive)
+            with tarfile.open(archive) as tar:
+                # The filter refuses names and links that lead out of the folder.
+                tar.extractall(own, filter="data")
     for path, source in package.generated.items():
         target = folder / path
         if not target.exists():
@@ -204,17 +204,8 @@ def _create(
     write_atomically(folder / DONE, msgspec.json.encode(_Manifest(files=files)))
 
 
-def _extract(archive: Path, folder: Path, prefix: str) -> None:
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            if member.name.startswith(prefix) and not member.isdir():
-                member.name = member.name.removeprefix(prefix)
-                # The filter refuses names and links that lead out of the folder.
-                tar.extract(member, folder, filter="data")
-
-
 def _write_version(folder: Path, package: SourcePackage, version: str) -> set[str]:
-    """Write the version of the package; return the files of the repository that were changed."""
+    """Write the version of the package; return the files of the module that were changed."""
     metadata = folder / f"{package.name.replace('-', '_')}-{version}.dist-info" / "METADATA"
     metadata.parent.mkdir()
     text = f"Metadata-Version: 2.1\nName: {package.name}\nVersion: {version}\n"
@@ -231,21 +222,21 @@ def _write_version(folder: Path, package: SourcePackage, version: str) -> set[st
     # Removed first: the file may be a link to that of another tree.
     file.unlink()
     file.write_text(new, encoding="utf-8")
-    return {str(file.relative_to(folder))}
+    return {file.name}
 
 
-def _link_files(folder: Path, wanted: Mapping[str, str]) -> set[str]:
-    """Link the files that the latest tree of the package has; return their paths."""
+def _link_files(folder: Path, module: str, wanted: Mapping[str, str]) -> set[str]:
+    """Link the files of a module that the latest tree of the package has; return their paths."""
     lender = _find_lender(folder)
     if lender is None:
         return set()
-    source, manifest = lender
+    source, own = lender[0] / module, folder / module
     linked: set[str] = set()
-    made: set[Path] = set()
+    made = {own}
     for path, content in wanted.items():
-        if manifest.files.get(path) != content:
+        if lender[1].files.get(path) != content:
             continue
-        target = folder / path
+        target = own / path
         if target.parent not in made:
             target.parent.mkdir(parents=True, exist_ok=True)
             made.add(target.parent)
@@ -255,7 +246,7 @@ def _link_files(folder: Path, wanted: Mapping[str, str]) -> set[str]:
         except OSError:  # removed meanwhile, or a file system without links
             continue
         linked.add(path)
-    _link_bytecode(source, folder, linked)
+    _link_bytecode(source, own, linked)
     return linked
 
 

@@ -196,16 +196,41 @@ class CommitSearch:
             trials.decide(self.predicate, [1])
             if trials.states[1] != trials.states[0] and self.twins:
                 trials.decide(self.predicate, sorted(self.twins))
-        while points := choose_untried_points(trials.states, self.width, eager=True):
-            trials.decide(self.predicate, points)
-        main = self._find_main_change()
+        main = self._narrow()
         if main is None:
             return self._find(CommitVerdict.UNTESTABLE)
+        # A change may have been reverted and made again: halving alone can miss that.
+        while related := self._list_related(main):
+            trials.decide(self.predicate, related)
+            main = self._narrow() or main
         if self._is_of_environment(main):
             return self._find(CommitVerdict.ENVIRONMENT)
         flaky = trials.confirm(self.predicate, main.before, main.after)
         remarks = (*remarks, *self._list_remarks(main))
         return self._find(verdict, main=main, flaky=flaky, remarks=remarks)
+
+    def _narrow(self) -> ChangePoint | None:
+        """Try commits until every change is between neighbours; return the main change."""
+        while points := choose_untried_points(self.trials.states, self.width, eager=True):
+            self.trials.decide(self.predicate, points)
+        return self._find_main_change()
+
+    def _list_related(self, main: ChangePoint) -> list[int]:
+        """Return the untried commits that the culprit's message names, or that name it.
+
+        Each comes with the commit before it, so that its own effect shows.
+        """
+        commits, states = self.cells.commits, self.trials.states
+        culprit = commits[main.after]
+        known = range(min(states), max(states) + 1)
+        related = {
+            number
+            for number in known
+            if any(map(commits[number].hash.startswith, culprit.mentioned))
+            or any(map(culprit.hash.startswith, commits[number].mentioned))
+        }
+        both = {n for number in related for n in (number - 1, number)}
+        return sorted(number for number in both if number in known and number not in states)
 
     def _find_main_change(self) -> ChangePoint | None:
         """Return the last change to the state of the newest commit that can be tried."""
