@@ -15,6 +15,7 @@ import argparse
 import json
 import random
 import re
+import subprocess
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -53,14 +54,14 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if options.write:
-        write_culprits(read_log(options.log))
+        write_culprits(read_log(options.log), options.clone)
         return
     part, parts = map(int, options.part.split("/"))
     lines = [(family, change) for family, change in list_changes()
              if options.release in ("", change.shown_at)]  # fmt: skip
     if options.only:
         # The same sample each time, spread over releases and families.
-        lines = random.Random(0).sample(lines, options.only)
+        lines = random.Random(0).sample(lines, options.only)  # noqa: S311 - no secret
     known = {(row["case"], row["release"], row["summary"]) for row in read_log(options.log)}
     context = checkout_context()
     for _, change in lines[part - 1 :: parts]:
@@ -91,19 +92,23 @@ def read_log(log: Path) -> list[dict[str, Any]]:
 def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict[str, Any]:
     """Return the answer for a line of the history."""
     before = RELEASES[RELEASES.index(change.shown_at) - 1]
-    options = SearchOptions(good=before, bad=change.shown_at, jobs=1)
+    case = context.find_case(change.cases[0])
+    # A change of an error's message is seen only if messages are compared.
+    options = SearchOptions(
+        good=before, bad=change.shown_at, jobs=1,
+        platform="" if "cpu" in case.platforms or not case.platforms else case.platforms[0],
+        when="message" if change.shown_by == "error" else None,
+    )  # fmt: skip
     row = {
         "case": change.cases[0], "release": change.shown_at, "summary": change.summary,
         "cited": change.source, "shown_by": change.shown_by, "culprit": "", "problem": "",
-        "probes": 0, "commits": 0, "references": [], "title": "", "confirmed": False,
+        "probes": 0, "commits": 0, "references": [], "title": "", "others": [],
+        "confirmed": False,
     }  # fmt: skip
     start = perf_counter()
     try:
-        case = context.find_case(change.cases[0])
         found = find_change(context, case, options, lambda _: None)
-        culprit = find_commit(
-            context, case, options, found, location=clone, say=lambda _: None
-        )
+        culprit = find_commit(context, case, options, found, location=clone, say=lambda _: None)
         row |= describe(culprit)
     except ConformanceError as error:
         row["problem"] = str(error)
@@ -120,6 +125,12 @@ def describe(culprit: PackageCulprit) -> dict[str, Any]:
         "probes": len(tried),
         "commits": len(finding.cells) - 1,
         "confirmed": finding.is_confirmed,
+        # Other commits that changed the behaviour on the way to that of the newer release.
+        "others": [
+            f"jax@{finding.cells.commits[other.after].short}"
+            for other in finding.changes
+            if other != finding.main
+        ],
         "verdict": str(finding.verdict),
         "remarks": list(finding.remarks),
         "trial_seconds": round(sum(step.seconds for step in steps), 2),
@@ -136,7 +147,7 @@ def describe(culprit: PackageCulprit) -> dict[str, Any]:
     return found | {"problem": f"{len(names)} candidates: {' '.join(names[:20])}"}
 
 
-def write_culprits(rows: list[dict[str, Any]]) -> None:
+def write_culprits(rows: list[dict[str, Any]], clone: Path) -> None:
     """Write the culprits to the files of the history, and print what disagrees."""
     culprits = {(row["case"], row["release"], row["summary"]): row for row in rows}
     agree = 0
@@ -151,8 +162,8 @@ def write_culprits(rows: list[dict[str, Any]]) -> None:
             blocks[number] = set_culprit(blocks[number], row["culprit"])
             if CITED.match(row["cited"]):
                 compared.append(row)
-                agree += agrees(row)
-                if not agrees(row):
+                agree += agrees(row, clone)
+                if not agrees(row, clone):
                     print(f"{row['release']:8} {row['case']}\n  cited {row['cited']}, found "
                           f"{row['culprit']} {row['title']} {' '.join(row['references'])}\n"
                           f"  {row['summary']}")  # fmt: skip
@@ -171,13 +182,25 @@ def set_culprit(block: str, culprit: str) -> str:
     )
 
 
-def agrees(row: dict[str, Any]) -> bool:
-    """Say whether the culprit is the cited commit, or names the cited thread."""
+def agrees(row: dict[str, Any], clone: Path) -> bool:
+    """Say whether the culprit is the cited commit or its merge, or names the cited thread."""
     cited = CITED.match(row["cited"])
     assert cited is not None
-    if cited[1]:
-        return bool(row["culprit"] == f"jax@{cited[1][:12]}")
-    return bool(cited[2] in row["references"])
+    if not cited[1]:
+        return bool(cited[2] in row["references"])
+    names = [name.removeprefix("jax@") for name in (row["culprit"], *row["others"])]
+    return any(is_part(cited[1], name, clone) for name in names if name != "jaxlib")
+
+
+def is_part(commit: str, merge: str, clone: Path) -> bool:
+    """Say whether a commit is another one, or came with it as a part of a pull request."""
+    return is_ancestor(commit, merge, clone) and not is_ancestor(commit, f"{merge}^", clone)
+
+
+def is_ancestor(commit: str, of: str, clone: Path) -> bool:
+    """Say whether a commit is another one or lies before it."""
+    command = ["git", "-C", str(clone), "merge-base", "--is-ancestor", commit, of]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 if __name__ == "__main__":

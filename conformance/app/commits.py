@@ -200,12 +200,22 @@ def find_location(
     """
     package = find_package_of_axis(options.axis)
     if package == JAX:
-        return jax_location or context.settings.jax_repository or JAX_URL
+        return find_jax_location(context, jax_location)
     if not location:
         raise UsageError(
             f"--commits: the repository of {package} is unknown; add --repo PATH or URL"
         )
     return location
+
+
+def find_jax_location(context: ProjectContext, given: str) -> str:
+    """Return the path or the URL of the repository of jax.
+
+    Args:
+        context: The project.
+        given: What the user gives, empty for that of the settings, or the public one.
+    """
+    return given or context.settings.jax_repository or JAX_URL
 
 
 def _make_bases(found: BisectResult) -> tuple[CommitBase, CommitBase]:

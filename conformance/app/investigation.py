@@ -12,6 +12,7 @@ import msgspec
 from conformance.app.axes import find_release, make_axis_to, replace_release
 from conformance.app.bisect import LOGS, find_change
 from conformance.app.blame import blame_case
+from conformance.app.commits import find_commit
 from conformance.app.context import count_usable_cores
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
@@ -36,6 +37,7 @@ from conformance.search.endpoints import PredicateOptions
 from conformance.search.equivalence import format_ending, is_same_failure
 from conformance.search.prober import CaseProber
 from conformance.triage.blame.render import list_doubts
+from conformance.triage.commits.render import list_culprit_commits, render_environment
 from conformance.triage.evidence import add_recorded_claims, find_last_right, list_candidates
 from conformance.triage.repro.embedded_modules import load_source
 from conformance.triage.repro.observed_jobs import judge_job
@@ -44,6 +46,7 @@ from conformance.triage.repro.writer import write_reproduction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from conformance.app.bisect import BisectResult
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
@@ -55,8 +58,8 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
     from conformance.search.axes import PackageMove
-    from conformance.triage.bisect.bisection import BisectAnswer
     from conformance.triage.blame.blame import BlameAnswer
+    from conformance.triage.commits.render import PackageCulprit
 
 
 @dataclass
@@ -69,6 +72,7 @@ class Services:
         wanted: Requirements of its cells in addition to their own packages.
         fresh: Whether the logs of earlier searches are ignored.
         say: Receives a line for each step.
+        jax_location: Repository of jax in which commits are searched for, empty for no search.
     """
 
     context: ProjectContext
@@ -76,6 +80,7 @@ class Services:
     wanted: tuple[str, ...]
     fresh: bool
     say: Callable[[str], None]
+    jax_location: str = ""
     _locks: dict[str, Lock] = field(default_factory=dict)
 
     def find_good_releases(self, case: Case, cell: Cell) -> Iterator[str]:
@@ -103,15 +108,27 @@ class Services:
 
     def bisect(
         self, case: Case, cell: Cell, good: str, predicate: PredicateOptions
-    ) -> BisectAnswer:
+    ) -> BisectResult:
         """Search for the change of a case, from a release to a cell."""
         axis = make_axis_to(self.context, good, cell)
+        options = self._make_options(cell, good, predicate)
+        return find_change(self.context, case, options, self.say, axis=axis)
+
+    def find_commit(
+        self, case: Case, cell: Cell, found: BisectResult, predicate: PredicateOptions
+    ) -> PackageCulprit:
+        """Search for the commit of jax behind the change that a bisection has found."""
+        options = self._make_options(cell, found.answer.labels[0], predicate)
+        return find_commit(
+            self.context, case, options, found, location=self.jax_location, say=self.say
+        )
+
+    def _make_options(self, cell: Cell, good: str, predicate: PredicateOptions) -> SearchOptions:
         # The cell is the platform of the options, so that searches in two cells have two logs.
-        options = SearchOptions(
+        return SearchOptions(
             good=good, bad=cell.release, platform=cell.id, when=predicate.when or None,
             wanted=self.wanted, fresh=self.fresh,
         )  # fmt: skip
-        return find_change(self.context, case, options, self.say, axis=axis).answer
 
     def blame(
         self, case: Case, before: Cell, after: Cell, predicate: PredicateOptions
@@ -247,7 +264,8 @@ class Investigation:
             return evidence
         release, record = good
         predicate = self._choose_predicate(record)
-        answer = self.services.bisect(self.case, self.cell, release, predicate)
+        found = self.services.bisect(self.case, self.cell, release, predicate)
+        answer = found.answer
         labels = answer.labels
         # An unconfirmed answer is kept with a note: it still narrows down the change.
         if not answer.is_confirmed:
@@ -259,11 +277,27 @@ class Investigation:
             confirmed=answer.is_confirmed,
         )  # fmt: skip
         between = (answer.points[answer.last_good], answer.points[answer.first_bad])
-        return self._try_step(
+        evidence = self._try_step(
             evidence,
             lambda known: _replace(known, culprits=self._find_culprits(*between, predicate)),
             "no culprit",
         )
+        if not self.services.jax_location:
+            return evidence
+        return self._try_step(
+            evidence, lambda known: self._add_commit(known, found, predicate), "no commit"
+        )
+
+    def _add_commit(
+        self, evidence: Evidence, found: BisectResult, predicate: PredicateOptions
+    ) -> Evidence:
+        """Return the evidence with the commit of jax, or the changes of jaxlib."""
+        culprit = self.services.find_commit(self.case, self.cell, found, predicate)
+        self._notes += culprit.finding.remarks
+        return _replace(
+            evidence, commits=list_culprit_commits(culprit),
+            remarks=tuple(render_environment(culprit)),
+        )  # fmt: skip
 
     def _find_good(self) -> tuple[str, Record] | None:
         """Return the first candidate release at which the case is as expected, with its record."""

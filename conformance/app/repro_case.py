@@ -226,5 +226,5 @@ def _make_upstream(
         file=written.text,
         compared=compared,
         span=find_golden_span(job, jobs[0].seen.observation),
-        history=origin.history if origin else "",
+        history=origin.text if origin else "",
     )

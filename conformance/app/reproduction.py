@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.app.bisect import find_change
+from conformance.app.commits import find_commit
 from conformance.app.search_options import SearchOptions
 from conformance.report.upstream_issue import FirstBadRelease
 from conformance.triage.bisect.render import render_answer
+from conformance.triage.commits.render import render_culprit
 from conformance.triage.programs.program import ProgramTarget
 from conformance.triage.repro.header import describe_nightlies
 
@@ -34,6 +36,7 @@ class ReproOptions:
         check: Whether the file is run in an empty folder.
         wanted: Requirements in addition to the packages of the cell.
         prints_json: Whether the result as JSON goes to standard output.
+        jax_location: Repository of jax in which the commit is searched for, empty for no search.
     """
 
     cells: tuple[str, ...]
@@ -44,6 +47,7 @@ class ReproOptions:
     check: bool
     wanted: tuple[str, ...]
     prints_json: bool
+    jax_location: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +128,16 @@ def search_origin(
     # A script has no reference, so its ends may look equal: then all points are tried.
     result = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
     answer = result.answer
+    culprit: list[str] = []
+    if options.jax_location:
+        found = find_commit(
+            context, target, question, result, location=options.jax_location, say=say
+        )
+        culprit += render_culprit(found)
     return FirstBadRelease(
         last_good=answer.labels[answer.last_good],
         first_bad=answer.labels[answer.first_bad],
         good=answer.get_summary(answer.last_good),
         history="\n".join(render_answer(answer, question.find, result.axis)),
+        culprit="\n".join(culprit),
     )

@@ -56,12 +56,14 @@ class TriageOptions:
         timeout: Seconds after which no investigation starts, None for no limit.
         blame: Whether to search for the package.
         fresh: Whether earlier evidence is removed.
+        jax_location: Repository of jax in which commits are searched for, empty for no search.
     """
 
     limit: int | None
     timeout: float | None
     blame: bool
     fresh: bool
+    jax_location: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,7 +169,7 @@ class Triage:
         nothing = Evidence(cause=cause.id, case=first.case, cell=first.cell)
         services = Services(
             self.context, self.directory, request.wanted, self.options.fresh,
-            lambda line: self.say(f"    {line}"),
+            lambda line: self.say(f"    {line}"), self.options.jax_location,
         )  # fmt: skip
         try:
             record, case, cell = choose_representative(cause, cells, cases)

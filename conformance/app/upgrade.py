@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.axes import check_nightlies, make_upgrade_points
+from conformance.app.bisect import find_change
 from conformance.app.blame import blame_case
+from conformance.app.commits import find_commit, find_jax_location
+from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.app.suites import (
     SuiteHome,
@@ -20,13 +23,20 @@ from conformance.app.suites import (
 from conformance.engine.plan import Plan
 from conformance.engine.run_directory import Results
 from conformance.engine.runner import finish_run, make_run_info
-from conformance.errors import NothingSelectedError, UsageError
+from conformance.errors import ConformanceError, NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_result import UpgradeResult, add_culprits, find_unclear
 from conformance.report.upgrade_text import render_asides
-from conformance.search.axes import AxisCells
+from conformance.search.axes import JAX, AxisCells, AxisPoint, PackageMove, SearchAxis
 from conformance.suites.suite import make_suite
-from conformance.triage.upgrade.comparison import UpgradeAxis, search_culprits
+from conformance.triage.commits.commit_search import CommitVerdict
+from conformance.triage.commits.render import JAXLIB, list_culprit_commits, render_environment
+from conformance.triage.upgrade.comparison import (
+    Culprits,
+    UpgradeAxis,
+    choose_predicate_options,
+    search_culprits,
+)
 from conformance.triage.upgrade.effect import BREAKING, Effect
 from conformance.triage.upgrade.upgrade import Upgrade
 
@@ -43,7 +53,8 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import RunSuite
-    from conformance.triage.upgrade.comparison import Culprits
+    from conformance.report.upgrade_result import UpgradeCaseStep
+    from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 
     Found = tuple[tuple[Case, ...], Executor]
 
@@ -66,6 +77,8 @@ class UpgradeOptions:
         fresh: Whether earlier results and collections are ignored.
         jobs: Jobs at the same time.
         cluster: Cluster that runs the jobs, None for this host.
+        commits: Whether the commit of jax is searched for, too.
+        jax_repo: Repository of jax, empty for that of the settings, or the public one.
     """
 
     platforms: tuple[str, ...]
@@ -78,6 +91,8 @@ class UpgradeOptions:
     fresh: bool
     jobs: int
     cluster: ClusterChoice | None = None
+    commits: bool = False
+    jax_repo: str = ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -237,7 +252,7 @@ class UpgradeRun:
     def blame(
         self, upgraded: UpgradeResult, say: Callable[[str], None]
     ) -> tuple[UpgradeResult, bool]:
-        """Search for the packages that made the changes selected by `--blame`.
+        """Search for the packages that made the changes selected by `--blame`, and the commits.
 
         Args:
             upgraded: The upgrade.
@@ -252,18 +267,71 @@ class UpgradeRun:
             locks=self._locks, wanted=self._subject.wanted,
         )  # fmt: skip
         found: dict[int, Culprits] = {}
-        changes = list(find_unclear(upgraded, BLAMED[self._options.blame]))
+        effects, commits = BLAMED[self._options.blame], self._options.commits
+        changes = list(find_unclear(upgraded, effects, of_jax=commits))
         try:
-            for number, (compared, step) in enumerate(changes, 1):
+            for number, change in enumerate(changes, 1):
+                compared, step = change.compared, change.step
                 head = f"which package: {number} of {len(changes)}: {compared.case.id}"
                 say(head)
                 report = partial(_say_below, say, head)
                 # By identity, because two cases may have equal steps.
-                found[id(step)] = search_culprits(compared, step, partial(search, say=report))
+                culprits = (
+                    search_culprits(compared, step, partial(search, say=report))
+                    if change.other_suspects
+                    else _make_culprits(change)
+                )
+                if commits:
+                    culprits = self._add_commits(compared, step, culprits, report)
+                found[id(step)] = culprits
         # The upgrade itself is complete: an interrupt only leaves the remaining packages open.
         except KeyboardInterrupt:
             return add_culprits(upgraded, found), False
         return add_culprits(upgraded, found), True
+
+    def _add_commits(
+        self,
+        compared: ComparedCase,
+        step: UpgradeStep,
+        culprits: Culprits,
+        say: Callable[[str], None],
+    ) -> Culprits:
+        """Return the culprits of a change with the commit of jax, if jax is one of them."""
+        packages = {move.package for guilty in culprits.guilty for move in guilty}
+        # A test of a suite is run by its own executor, and has a command: `bisect --commits`.
+        if packages.isdisjoint({JAX, JAXLIB}) or compared.case.kind == "test":
+            return culprits
+        cells = [planned.cell for planned in compared.find_cells(step)]
+        predicate = choose_predicate_options(step)
+        points = [AxisPoint(label=cell.release, cell=cell) for cell in cells]
+        # The cell is the platform, so that changes of one case in two cells have two logs.
+        options = SearchOptions(
+            good=cells[0].release, bad=cells[1].release, platform=cells[1].id,
+            when=predicate.when or None, fact=predicate.fact, wanted=self._subject.wanted,
+            fresh=self._options.fresh, jobs=self._options.jobs,
+        )  # fmt: skip
+        location = find_jax_location(self._context, self._options.jax_repo)
+        try:
+            found = find_change(
+                self._context, compared.case, options, say, axis=SearchAxis(name=JAX, points=points)
+            )
+            culprit = find_commit(
+                self._context, compared.case, options, found, location=location, say=say
+            )
+        except ConformanceError as error:
+            doubts = "; ".join(filter(None, (culprits.doubts, f"no commit: {error}")))
+            return replace(culprits, doubts=doubts)
+        remarks = (*render_environment(culprit), *culprit.finding.remarks)
+        commits = list_culprit_commits(culprit)
+        # jax and jaxlib are released together: the search separates them.
+        innocent = {CommitVerdict.COMMIT: JAXLIB, CommitVerdict.ENVIRONMENT: JAX}
+        name = innocent.get(culprit.finding.verdict)
+        guilty = tuple(tuple(m for m in group if m.package != name) for group in culprits.guilty)
+        # A set of which nothing is left was the innocent package alone.
+        return replace(
+            culprits, guilty=tuple(filter(None, guilty)) or culprits.guilty, commits=commits,
+            remarks=remarks,
+        )  # fmt: skip
 
     def _describe(self, upgraded: UpgradeResult) -> None:
         """Write the description of the jobs as a run, which reports can read."""
@@ -289,6 +357,12 @@ def find_exit_code(upgraded: UpgradeResult) -> ExitCode:
         # Only flaky cases were compared; without any comparison `execute` raises.
         return ExitCode.NOTHING
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK
+
+
+def _make_culprits(change: UpgradeCaseStep) -> Culprits:
+    """Return the culprits of a change that only jax's packages can have made."""
+    moves = (PackageMove(name, *versions) for name, versions in change.suspects.items())
+    return Culprits(case=change.compared.case.id, guilty=(tuple(moves),))
 
 
 def _make_axis(platform: str, points: AxisCells) -> UpgradeAxis:

@@ -8,7 +8,6 @@ import click
 
 from conformance.app.bisect import find_change
 from conformance.app.commits import (
-    JAX_REPOSITORY,
     are_revisions,
     find_commit,
     find_commit_between_revisions,
@@ -20,7 +19,12 @@ from conformance.app.target import find_target
 from conformance.cli.options import jobs_option
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
-from conformance.cli.target_options import predicate_options, program_options, suite_options
+from conformance.cli.target_options import (
+    commit_options,
+    predicate_options,
+    program_options,
+    suite_options,
+)
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.model.outcome import ExitCode
 from conformance.search.axes import JAX, RESTART
@@ -66,11 +70,7 @@ if TYPE_CHECKING:
     type=PLATFORM,
     help="Platform, e.g. cpu4 or tpu:v5e:2x2.",
 )
-@click.option("--commits", is_flag=True, help="Then find the commit of the package.")
-@click.option(
-    "--jax-repo", default="", envvar=JAX_REPOSITORY, metavar="PATH|URL",
-    help="Clone of jax. [default: the public repository]",
-)  # fmt: skip
+@commit_options
 @click.option("--repo", default="", metavar="PATH|URL", help="Repository of another package.")
 @program_options
 @suite_options

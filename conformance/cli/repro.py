@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.app.commits import find_jax_location
 from conformance.app.context import load_context
 from conformance.app.repro_case import reproduce_case
 from conformance.app.repro_script import reproduce_script
@@ -15,6 +16,7 @@ from conformance.app.reproduction import ReproOptions
 from conformance.app.target import find_script
 from conformance.cli.options import run_option, with_option
 from conformance.cli.output import json_option
+from conformance.cli.target_options import commit_options
 from conformance.cli.words import CASES, CELLS
 
 if TYPE_CHECKING:
@@ -37,13 +39,15 @@ if TYPE_CHECKING:
     "--good", metavar="RELEASE",
     help="Good release, from which --issue searches for the first bad one.",
 )  # fmt: skip
+@commit_options
 @run_option("Use the results of this run, a directory or id, instead of running the case.")
 @click.option("--no-check", is_flag=True, help="Do not run the file to check it.")
 @with_option
 @json_option("{file, cell, command, checked}")
 def command(
-    *, case: str, cell: tuple[str, ...], no_check: bool, output: Output, **options: Any
-) -> int:
+    *, case: str, cell: tuple[str, ...], no_check: bool, commits: bool, jax_repo: str,
+    output: Output, **options: Any,
+) -> int:  # fmt: skip
     """Write one Python file that reproduces a case or a script in a cell.
 
     CASE may be a script or a report, as for `conformance bisect`; its file is the script with a
@@ -59,11 +63,16 @@ def command(
     conformance repro report.py --cell 0.6.2 --good 0.5.3 --issue > issue.md
     conformance repro CASE --cell 0.8.3 --cell 0.8.2 --issue     with the differences of their IRs
     conformance repro CASE --cell 0.8.3 --good 0.5.3 --issue     with the first bad release
+    conformance repro CASE --cell 0.8.3 --good 0.5.3 --issue --commits    and its commit
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, without a TPU
     """
     context = load_context()
     repro_options = ReproOptions(
-        cells=cell, check=not no_check, prints_json=output.prints_json, **options
+        cells=cell,
+        check=not no_check,
+        prints_json=output.prints_json,
+        jax_location=find_jax_location(context, jax_repo) if commits else "",
+        **options,
     )
     # Standard output is for the issue, the file or the JSON.
     say = partial(click.echo, err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.app.commits import JAX_REPOSITORY
 from conformance.app.context import TIMEOUT
 from conformance.app.search_options import METRICS, TIMED
 from conformance.app.suite_target import SuiteOptions
@@ -87,6 +88,18 @@ def program_options(command: Command) -> Command:
         click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
         no_downloads_option,
     )
+    return _add_options(options, command)
+
+
+def commit_options(command: Command) -> Command:
+    """Add the options of a search for a commit of jax: `commits` and `jax_repo`."""
+    options = (
+        click.option("--commits", is_flag=True, help="Then find the commit of the package."),
+        click.option(
+            "--jax-repo", default="", envvar=JAX_REPOSITORY, metavar="PATH|URL",
+            help="Clone of jax.  [default: the public repository]",
+        ),
+    )  # fmt: skip
     return _add_options(options, command)
 
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.app.commits import find_jax_location
 from conformance.app.context import load_context
 from conformance.app.triage import Triage, TriageOptions
 from conformance.cli.options import HiddenArgument, run_option, timeout_option
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
+from conformance.cli.target_options import commit_options
 from conformance.search.axes import RESTART
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     "--blame/--no-blame", default=True, show_default=True,
     help="Search for the package if several changed; makes environments.",
 )  # fmt: skip
+@commit_options
 @click.option("--fresh", is_flag=True, help="Repeat earlier investigations.")
 @json_option("the findings")
 def command(
@@ -41,6 +44,8 @@ def command(
     timeout: float | None,
     minutes: float | None,
     blame: bool,
+    commits: bool,
+    jax_repo: str,
     fresh: bool,
     output: Output,
 ) -> int:
@@ -56,6 +61,7 @@ def command(
     conformance triage                        the newest run
     conformance triage --run reports/runs/NIGHT --limit 5 --timeout 1800
     conformance triage --no-blame             no new environments
+    conformance triage --commits              the commit of jax, too
     conformance triage --fresh --json -       repeat all, for a script
 
     Host faults and flaky jobs are not investigated. Exit status: 0 all investigations have a
@@ -65,9 +71,12 @@ def command(
     context = load_context()
     if minutes is not None:
         timeout = 60 * minutes
+    location = find_jax_location(context, jax_repo) if commits else ""
     triage = Triage(
         context=context, directory=context.runs.open(run or directory), say=output.print,
-        options=TriageOptions(limit=limit, timeout=timeout, blame=blame, fresh=fresh),
+        options=TriageOptions(
+            limit=limit, timeout=timeout, blame=blame, fresh=fresh, jax_location=location
+        ),
     )  # fmt: skip
     with explain_interrupt(RESTART):
         triage.run()

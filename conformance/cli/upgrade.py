@@ -22,7 +22,7 @@ from conformance.cli.options import (
 from conformance.cli.output import STANDARD_OUTPUT, json_option, open_console
 from conformance.cli.progress import ProgressLines, explain_interrupt
 from conformance.cli.run_options import cache_options, write_site_of
-from conformance.cli.target_options import suite_options
+from conformance.cli.target_options import commit_options, suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @timeout_option(f"Timeout of one test of a suite.  [default: of the suite, {TIMEOUT:g} for a path]")
 @suite_options
+@commit_options
 @with_option
 @no_downloads_option
 @fresh_option
@@ -105,7 +106,7 @@ def command(
     conformance upgrade 0.5.3 latest --suite tests --with ./my-package -- -m "not slow"
     conformance upgrade requirements.txt latest           from the versions of a lock
     conformance upgrade path:/opt/env/bin/python latest   from an existing environment
-    conformance upgrade 0.5.3 latest --blame              find the package of each change
+    conformance upgrade 0.5.3 latest --blame --commits    find package and commit of each change
 
     Exit status: 0 nothing breaks, 1 a case breaks or silently changes, 3 nothing selected.
     """
@@ -129,7 +130,6 @@ def command(
         write_file("--markdown", markdown_file, render_upgrade_markdown(upgraded).encode())
     if site or (site is None and console.is_terminal):
         write_site_of(run.directory.path)
-    # After the result: only packages are missing from it.
     if not complete:
         click.echo(f"conformance: interrupted; {RESTART}", err=True)
     return find_exit_code(upgraded) if complete else ExitCode.INTERRUPTED

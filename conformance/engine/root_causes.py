@@ -135,7 +135,8 @@ def make_culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:
     if found is None or not found.confirmed or not found.culprits:
         return cause
     # A search finds culprits in any order.
-    return (found.last_good, found.first_bad, frozenset(found.culprits))
+    commits = frozenset(commit.hash for commit in found.commits)
+    return (found.last_good, found.first_bad, frozenset(found.culprits), commits)
 
 
 def _choose_fewest(keys: Sequence[Key]) -> list[Part]:

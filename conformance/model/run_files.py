@@ -31,6 +31,26 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
 
 
+class CulpritCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit of a package that makes the difference.
+
+    Attributes:
+        package: Name of the package.
+        hash: The whole hash.
+        date: Date of the commit, `YYYY-MM-DD`.
+        title: First line of its message.
+        references: Issues and pull requests that its message names.
+        url: Its address, empty if the repository has none.
+    """
+
+    package: str
+    hash: str
+    date: str
+    title: str
+    references: tuple[str, ...] = ()
+    url: str = ""
+
+
 class Evidence(
     msgspec.Struct,
     frozen=True,
@@ -49,6 +69,9 @@ class Evidence(
         predicate: Difference between them as a phrase, e.g. `ends with ValueError`.
         confirmed: Whether both gave the same result when they were tried again.
         culprits: Packages that make the difference between them.
+        commits: The commit that makes the difference; several if one of them does, and the others
+            cannot be tried.
+        remarks: Lines about the culprits, e.g. the revisions of XLA between two releases.
         repro: Path of the reproduction, relative to the run directory; empty if there is none.
         command: Command that runs the reproduction.
         unresolved: Sentences about facts that could not be determined, each with the reason.
@@ -64,6 +87,8 @@ class Evidence(
     predicate: str = ""
     confirmed: bool = False
     culprits: tuple[Culprit, ...] = ()
+    commits: tuple[CulpritCommit, ...] = ()
+    remarks: tuple[str, ...] = ()
     repro: str = ""
     command: str = ""
     unresolved: tuple[str, ...] = ()

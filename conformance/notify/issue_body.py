@@ -18,7 +18,7 @@ from conformance.report.markup import (
 )
 from conformance.report.site.addresses import CAUSES, case_page, href
 from conformance.report.text import sanitize
-from conformance.triage.evidence import format_culprit
+from conformance.triage.evidence import format_commit, format_culprit
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -252,6 +252,12 @@ def _render_findings(found: Evidence) -> Iterator[str]:
     if found.culprits:
         lines = (f"- {to_code(format_culprit(culprit))}" for culprit in found.culprits)
         yield "**To blame:**\n\n" + "\n".join(lines)
+    if found.commits:
+        head = "**Commit:**" if len(found.commits) == 1 else "**One of these commits:**"
+        lines = (f"- {to_code(format_commit(commit))}" for commit in found.commits)
+        yield f"{head}\n\n" + "\n".join(lines)
+    if found.remarks:
+        yield "\n".join(f"- {to_code(text)}" for text in found.remarks)
     if found.unresolved:
         yield "**Not found out:**\n\n" + "\n".join(
             f"- {to_code(text)}" for text in found.unresolved

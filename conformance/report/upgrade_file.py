@@ -9,6 +9,7 @@ import msgspec
 
 from conformance.errors import ConformanceError
 from conformance.files import MALFORMED
+from conformance.model.run_files import CulpritCommit
 from conformance.report.upgrade_result import UpgradeCaseStep, group_changes
 from conformance.report.upgrade_text import describe_failure, summarize_upgrade
 from conformance.triage.upgrade.effect import Effect, show_change
@@ -70,12 +71,16 @@ class SearchedPackages(msgspec.Struct, frozen=True, kw_only=True):
         guilty: Sets of packages, each of which makes the change.
         beside: Packages without which those of the first set cannot be moved.
         untold: Why no packages were found; empty if they were.
+        commits: The commit of jax that made the change; several if one of them did.
+        remarks: Lines about the packages.
     """
 
     case: str
     guilty: tuple[tuple[PackageUpdate, ...], ...] = ()
     beside: tuple[PackageUpdate, ...] = ()
     untold: str = ""
+    commits: tuple[CulpritCommit, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -359,6 +364,8 @@ def _make_searched(culprits: Culprits) -> SearchedPackages:
         guilty=tuple(tuple(map(_make_package, packages)) for packages in culprits.guilty),
         beside=tuple(map(_make_package, culprits.needed)),
         untold=culprits.doubts,
+        commits=culprits.commits,
+        remarks=culprits.remarks,
     )
 
 

@@ -11,6 +11,7 @@ from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Verdict
 from conformance.report.grouping import group_by
 from conformance.report.text import sanitize
+from conformance.triage.evidence import format_commit
 from conformance.triage.upgrade.comparison import choose_predicate_options
 from conformance.triage.upgrade.effect import BREAKING, COST_METRICS, Effect, show_change
 
@@ -239,18 +240,22 @@ def _find_cause(step: UpgradeStep) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def find_unclear(upgraded: UpgradeResult, effects: Collection[Effect]) -> Iterator[UpgradeCaseStep]:
+def find_unclear(
+    upgraded: UpgradeResult, effects: Collection[Effect], *, of_jax: bool = False
+) -> Iterator[UpgradeCaseStep]:
     """Yield the first change of each group that packages other than jax's may have made.
 
     Args:
         upgraded: The upgrade.
         effects: Effects of the groups.
+        of_jax: Whether groups count that only jax's packages can have changed.
     """
     for group in group_changes(upgraded):
         if group.effect in effects:
             # One search answers for the group, whose members changed in the same way.
-            unclear = (m for m in group.members if m.step.culprits is None and m.other_suspects)
-            if first := next(unclear, None):
+            left = [m for m in group.members if m.step.culprits is None]
+            unclear = [m for m in left if m.other_suspects] or (left if of_jax else [])
+            if first := next(iter(unclear), None):
                 yield first
 
 
@@ -266,7 +271,11 @@ def add_culprits(upgraded: UpgradeResult, found: Mapping[int, Culprits]) -> Upgr
     for group in group_changes(upgraded):
         searched = [found[id(m.step)] for m in group.members if id(m.step) in found]
         if searched:
-            by_step |= {id(m.step): searched[0] for m in group.members if m.other_suspects}
+            # Without other suspects the packages are known, but not the commit.
+            with_commit = bool(searched[0].commits or searched[0].remarks)
+            by_step |= {
+                id(m.step): searched[0] for m in group.members if m.other_suspects or with_commit
+            }
     return replace(upgraded, compared=tuple(_add_to_case(c, by_step) for c in upgraded.compared))
 
 
@@ -293,6 +302,10 @@ def render_culprits(change: UpgradeCaseStep) -> Iterator[str]:
     for number, guilty in enumerate(found.guilty):
         head = "also sufficient alone" if number else "to blame"
         yield f"{head}: {', '.join(map(str, guilty))}{tried}"
+    for commit in found.commits:
+        head = "commit" if len(found.commits) == 1 else "one of"
+        yield f"{head}: {sanitize(format_commit(commit))}"
+    yield from map(sanitize, found.remarks)
     if found.doubts:
         head = "" if found.guilty else f"the package was not found{tried}: "
         yield f"{head}{sanitize(found.doubts)}; {change.blame_command}"
@@ -309,7 +322,9 @@ def describe_culprits(change: UpgradeCaseStep) -> str:
         return _join_few(["jax", *change.other_suspects], " or ")
     if not found.guilty:
         return f"not found: {found.doubts}"
-    return " or ".join(", ".join(map(str, packages)) for packages in found.guilty)
+    packages = " or ".join(", ".join(map(str, packages)) for packages in found.guilty)
+    commits = " or ".join(commit.hash[:12] for commit in found.commits)
+    return f"{packages}, commit {commits}" if commits else packages
 
 
 def _join_few(texts: list[str], separator: str = ", ") -> str:

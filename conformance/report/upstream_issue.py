@@ -204,12 +204,19 @@ class FirstBadRelease:
         first_bad: The first release that fails.
         good: Ending of the script on the release before, in a line.
         history: Result of the search, in lines.
+        culprit: The commit behind the change, in lines; empty if it was not searched for.
     """
 
     last_good: str
     first_bad: str
     good: str
     history: str
+    culprit: str = ""
+
+    @property
+    def text(self) -> str:
+        """The result of the search, with the commit if it is known."""
+        return "\n\n".join(filter(None, (self.history, self.culprit)))
 
 
 def render_script_issue(run: ScriptRun, file: str, origin: FirstBadRelease | None) -> str:
@@ -251,4 +258,4 @@ def _render_script_description(run: ScriptRun, origin: FirstBadRelease | None) -
         lines = run.stdout.strip().splitlines()[-LAST_LINES:]
         yield f"It prints:\n\n{fence(chr(10).join(lines))}"
     if origin is not None:
-        yield f"By bisection over releases:\n\n{fence(origin.history)}"
+        yield f"By bisection over releases:\n\n{fence(origin.text)}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
-    from conformance.model.run_files import Culprit, Evidence
+    from conformance.model.run_files import Culprit, CulpritCommit, Evidence
 
 _STEPS: Final = (0, 1, 3, 7, 15, 31)
 """How many releases are skipped, from the newest older one on."""
@@ -171,9 +171,18 @@ def render_evidence(found: Evidence) -> Iterator[str]:
         yield f"last good {found.last_good}, first bad {found.first_bad}, {sure}: {found.predicate}"
     for culprit in found.culprits:
         yield f"culprit: {format_culprit(culprit)}"
+    for commit in found.commits:
+        yield f"{'commit' if len(found.commits) == 1 else 'one of'}: {format_commit(commit)}"
+    yield from found.remarks
     if found.repro:
         yield f"reproduction: {found.command}"
     yield from found.unresolved
+
+
+def format_commit(commit: CulpritCommit) -> str:
+    """Return a commit in a line, with its references and its address."""
+    head = f"{commit.package} {commit.hash[:12]} {commit.date} {commit.title}"
+    return " ".join(filter(None, (head, *commit.references, commit.url)))
 
 
 def format_culprit(culprit: Culprit) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from conformance.model.outcome import Verdict
-from conformance.model.run_files import Culprit, Evidence
+from conformance.model.run_files import Culprit, CulpritCommit, Evidence
 from conformance.notify.issue_body import (
     LIMIT,
     IssueBody,
@@ -35,6 +35,8 @@ FOUND = Evidence(
     first_bad="20260501", confirmed=True, predicate="does it raise",
     repro="repro/f_a.py", command="uv run repro/f_a.py",
     culprits=(Culprit(package="jaxlib", before="0.5.2", after="0.5.3"),),
+    commits=(CulpritCommit(package="jax", hash="0123456789abcdef", date="2026-04-30", title="x"),),
+    remarks=("XLA: 12 updates",),
     unresolved=("the index has no nightly of 20260429",),
 )  # fmt: skip
 URL = "https://owner.example/site"
@@ -50,7 +52,8 @@ def test_a_new_issue_has_all_facts_and_evidence() -> None:
         "**Releases of jax:** `0.5.3`, `0.13.0.dev20260501`", "conformance run f/a",
         f"[root causes]({URL}/causes.html)", "/cases/f/a.html)",
         "first bad `20260501`, last good `20260430`, both confirmed by another run: `does",
-        "- `jaxlib 0.5.2 -> 0.5.3`",
+        "- `jaxlib 0.5.2 -> 0.5.3`", "**Commit:**\n\n- `jax 0123456789ab 2026-04-30 x`",
+        "- `XLA: 12 updates`",
         "the index has no nightly of 20260429", "`repro/f_a.py` in the directory of the run",
         "It is run with `uv run repro/f_a.py`", "```python\nimport jax\nprint(1)\n\n```",
     ):  # fmt: skip

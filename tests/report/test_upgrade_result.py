@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from conformance.model.run_files import CulpritCommit
 from conformance.report.upgrade_file import make_upgrade_file
 from conformance.report.upgrade_result import UpgradeCaseStep, add_culprits, find_unclear
 from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
@@ -54,6 +55,33 @@ def test_one_change_of_each_group_is_searched(tmp_path: Path) -> None:
     assert "| jax or numpy |" in render_upgrade_markdown(upgraded)
 
 
+def test_commit_of_jax_holds_for_its_whole_group(tmp_path: Path) -> None:
+    """In words, tables and data."""
+    commit = CulpritCommit(
+        package="jax", hash="0123456789abcdef", date="2025-01-02", title="change it",
+        references=("#7",), url="https://example.org/c",
+    )  # fmt: skip
+    jax = PackageMove("jax", "0.6.0", "0.6.1")
+    upgraded = searched(tmp_path, guilty=((jax,),), commits=(commit,), remarks=("a remark",))
+    line = "commit: jax 0123456789ab 2025-01-02 change it #7 https://example.org/c"
+    assert line in lines(upgraded)
+    assert "a remark" in lines(upgraded)
+    assert "jax 0.6.0 -> 0.6.1, commit 0123456789ab" in render_upgrade_markdown(upgraded)
+    transitions = msgspec.to_builtins(make_upgrade_file(upgraded))["transitions"]
+    found = {one["case"]: one["searched"] for one in transitions}
+    assert found["f/c"]["commits"][0]["hash"] == "0123456789abcdef"
+    assert found["f/a"] is None
+
+
+def test_commits_are_searched_for_where_only_jax_can_be_the_cause(tmp_path: Path) -> None:
+    """The package needs no search there."""
+    cases = {"f/a": (OK, RAISED, RAISED, RAISED), "f/b": LATER}
+    upgraded = told(*(compared(tmp_path, name, *seen) for name, seen in cases.items()))
+    found = list(find_unclear(upgraded, {Effect.BROKEN}, of_jax=True))
+    assert [change.compared.case.id for change in found] == ["f/a", "f/b"]
+    assert not found[0].other_suspects
+
+
 def test_culprits_hold_for_their_whole_group(tmp_path: Path) -> None:
     """In words, tables and data; what only jax can have done stays as it is."""
     upgraded = searched(tmp_path, guilty=((NUMPY,),))
@@ -71,7 +99,7 @@ def test_culprits_hold_for_their_whole_group(tmp_path: Path) -> None:
     assert changes["f/a"]["searched"] is None
     assert changes["f/c"]["culprit"] == "numpy"
     assert changes["f/c"]["searched"] == {
-        "case": "f/b", "beside": (), "untold": "",
+        "case": "f/b", "beside": (), "untold": "", "commits": (), "remarks": (),
         "guilty": (({"package": "numpy", "from": "2.2.0", "to": "2.3.0"},),),
     }  # fmt: skip
     assert list(find_unclear(upgraded, frozenset(Effect))) == []

@@ -22,7 +22,10 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.model.run_files import CulpritCommit
 
+
+JAX_THREADS: Final = "jax-ml/jax"
 TEMPLATES: Final = ("conformance.report.site", "templates")
 
 
@@ -60,12 +63,21 @@ def _make_environment() -> Environment:
         upstream=find_thread_url,
         case_page=case_page,
         culprit=format_culprit,
+        commit_url=_find_commit_url,
         repro_file=repro_file,
     )
     made.globals["plural"] = plural
     made.globals["version"] = __version__
     made.globals["letters"] = {str(verdict): letter for verdict, letter in LETTERS.items()}
     return made
+
+
+def _find_commit_url(commit: CulpritCommit) -> str:
+    """Return the address of a commit of jax; evidence comes from elsewhere, so its URL is not used.
+
+    Empty for another package.
+    """
+    return find_thread_url(f"{JAX_THREADS}@{commit.hash}") if commit.package == "jax" else ""
 
 
 def _finalize(value: object) -> object:

@@ -134,6 +134,15 @@ class CommitCells(Sequence["PlannedCell"]):
             self._cells[number] = self._prepare_importable(number)
         return self._cells[number]
 
+    def choose_base(self, number: int, base: int) -> None:
+        """Try a commit in one environment, regardless of the order.
+
+        Args:
+            number: Number of the commit.
+            base: Number of the environment.
+        """
+        self._cells[number], self.bases_used[number] = self.prepare_on(number, base), base
+
     def prepare(self, numbers: Sequence[int]) -> None:
         """Prepare the cells of some commits at the same time.
 

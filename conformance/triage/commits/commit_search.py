@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     """Number of a commit, and that of the environment in which it is tried."""
 
 BOTH: Final = (OLDER, NEWER)
+MIXED: Final = (
+    "the commit, or other packages: the two sides ran with different packages, as those of no "
+    "release import both of them"
+)
 PARTIAL: Final = (
     "with the older packages the newer sources behave like neither release: other packages take "
     "part in the difference"
@@ -87,7 +91,7 @@ class CommitFinding:
     @property
     def is_confirmed(self) -> bool:
         """Whether the answer is one commit, or no commit, with reproducible trials."""
-        if self.verdict is CommitVerdict.UNTESTABLE:
+        if self.verdict is CommitVerdict.UNTESTABLE or MIXED in self.remarks:
             return False
         return not self.flaky and len(self.candidates) <= 1
 
@@ -146,8 +150,10 @@ class CommitSearch:
             return self._bisect(CommitVerdict.COMMIT, (0, last), known, (OLDER,), remark)
         # With the older packages, newer sources behave as the older ones do.
         moved = newer if last == self._end else self._check(last, NEWER)
-        if moved == older:
+        if moved in (older, None):
             known = {last: older, self._end: newer}
+            if moved is None:
+                self.cells.choose_base(last, OLDER)
             return self._bisect(CommitVerdict.COMMIT, (last, self._end), known, (NEWER,))
         if moved == newer and self._check(0, NEWER) == older:
             known = {0: older, last: newer}
@@ -255,9 +261,7 @@ class CommitSearch:
         remarks = []
         before, after = self._get_base(main.before), self._get_base(main.after)
         if before != after and self._check(main.before, after) is None:
-            remarks.append(
-                "the two sides ran with different packages: no environment imports both of them"
-            )
+            remarks.append(MIXED)
         if self.is_branched and main.before == 0:
             remarks.append(
                 "the older release is on a branch: the difference may be a commit of that branch "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.cells.resolver import IMPORTED_BY_JAX
+from conformance.model.run_files import CulpritCommit
 from conformance.search.answers import (
     CONFIRMED,
     count_verdicts,
@@ -192,6 +193,35 @@ def _render_other_changes(finding: CommitFinding) -> Iterator[str]:
             continue
         commit, state = commits[change.after], finding.states[change.after]
         yield f"also changes at {commit.short} {commit.date}, to {state.kind}: {commit.title}"
+
+
+def list_culprit_commits(culprit: PackageCulprit) -> tuple[CulpritCommit, ...]:
+    """Return the commits of an answer as the evidence of a root cause has them.
+
+    Args:
+        culprit: The answer.
+    """
+    return tuple(
+        CulpritCommit(
+            package=culprit.package, hash=commit.hash, date=commit.date, title=commit.title,
+            references=commit.references, url=culprit.make_link(commit),
+        )
+        for commit in culprit.finding.candidates
+    )  # fmt: skip
+
+
+def render_environment(culprit: PackageCulprit) -> Iterator[str]:
+    """Yield the lines about other packages, if they take part in the difference.
+
+    Args:
+        culprit: The answer.
+    """
+    if culprit.finding.verdict is CommitVerdict.ENVIRONMENT:
+        yield from _render_verdict(culprit)
+    elif culprit.finding.verdict is CommitVerdict.INTERACTION:
+        yield f"only with the packages of {culprit.releases[1]}: {_format_moves(culprit)}"
+    if culprit.jaxlib is not None and culprit.jaxlib.url:
+        yield f"XLA: {culprit.jaxlib.url}"
 
 
 def make_culprit_json(culprit: PackageCulprit) -> dict[str, Any]:

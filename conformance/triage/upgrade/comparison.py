@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.engine.transitions import Transition
     from conformance.model.case import Case
+    from conformance.model.run_files import CulpritCommit
     from conformance.search.axes import PackageMove
     from conformance.triage.blame.blame import BlameAnswer
 
@@ -37,12 +38,16 @@ class Culprits:
         guilty: Sets of packages, each of which is enough; empty if the search has no answer.
         needed: Packages without which the first set cannot be moved.
         doubts: Reasons why the answer is incomplete; empty if it is complete.
+        commits: The commit of jax that made the change; several if one of them did.
+        remarks: Lines about the packages, e.g. the revisions of XLA between two releases.
     """
 
     case: str
     guilty: tuple[tuple[PackageMove, ...], ...] = ()
     needed: tuple[PackageMove, ...] = ()
     doubts: str = ""
+    commits: tuple[CulpritCommit, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from conformance.engine.diff_cache import DiffCache
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
-from conformance.model.run_files import Culprit, Evidence
+from conformance.model.run_files import Culprit, CulpritCommit, Evidence
 from conformance.model.traceback import RaisedException, encode_traceback
 from conformance.report.report import CauseEvidence
 from conformance.report.site.addresses import case_page
@@ -79,10 +79,21 @@ def test_a_regressed_case_opens_with_its_cause(tmp_path: Path) -> None:
         cause=cause.id, case="f/a", cell=CELLS[1], good="0.5.3", last_good="0.6.0",
         first_bad="0.6.1", confirmed=True, predicate="ends with ValueError",
         culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
+        commits=(
+            CulpritCommit(
+                package="jax", hash="0123456789abcdef", date="2025-01-02", title="change it",
+                url="javascript:alert(1)",
+            ),
+        ),
+        remarks=("XLA: 12 updates",),
     )  # fmt: skip
     shown = page(replace(report, evidence={cause.id: CauseEvidence(found)}), tmp_path)
     opening, _, _ = shown.text.partition("A story.")
-    assert "jaxlib 0.6.0" in opening
+    for words in ("jaxlib 0.6.0", "0123456789ab", "2025-01-02 change it", "XLA: 12 updates"):
+        assert words in opening
+    # The evidence comes from elsewhere: the address is made of the hash.
+    assert "https://github.com/jax-ml/jax/commit/0123456789abcdef" in shown.links
+    assert "javascript:alert(1)" not in shown.links
     assert "conformance triage" not in opening
     assert "../../causes.html#cause-1" in shown.links
 

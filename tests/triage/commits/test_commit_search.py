@@ -27,7 +27,12 @@ from conformance.search.point_predicates import RepeatedPredicate
 from conformance.search.predicates import Endpoints
 from conformance.search.trials import CellTrials
 from conformance.triage.commits.commit_cells import NEWER, OLDER, CommitBase, CommitCells
-from conformance.triage.commits.commit_search import CommitFinding, CommitSearch, CommitVerdict
+from conformance.triage.commits.commit_search import (
+    MIXED,
+    CommitFinding,
+    CommitSearch,
+    CommitVerdict,
+)
 from conformance.triage.commits.render import PackageCulprit, make_culprit_json, render_culprit
 
 if TYPE_CHECKING:
@@ -190,6 +195,14 @@ def test_environment_is_found_where_the_newer_sources_refuse_the_older_packages(
     finding, probed = search(tmp_path, "ggggggxxx", "xxbbbbbbb", admitted=5)
     assert finding.verdict is CommitVerdict.ENVIRONMENT
     assert len(probed) == 3
+
+
+def test_commit_that_requires_the_newer_packages_may_be_innocent(tmp_path: Path) -> None:
+    """No environment runs both sides, so the answer says so and is not confirmed."""
+    finding, _ = search(tmp_path, "ggggggxxx", "xxxxxxbbb", admitted=5)
+    assert list_candidates(finding) == ["commit 6"]
+    assert finding.remarks == (MIXED,)
+    assert not finding.is_confirmed
 
 
 @pytest.mark.parametrize(
