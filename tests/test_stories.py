@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.repositories import copy_sources, find_installed, make_repository
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -59,15 +61,49 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def jax_repository(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a clone of jax: the one that `CONFORMANCE_JAX_REPO` names, or a small one.
+
+    The small one leads from 0.9.2 to 0.10.0 in a few commits, made of the wheels of both. One
+    refuses the keywords of `jnp.clip`, as the commit of the story does.
+    """
+    if given := os.environ.get("CONFORMANCE_JAX_REPO"):
+        return given
+    made = make_repository(tmp_path_factory.mktemp("repositories") / "jax", "2026-03")
+    module = made.folder / "jax" / "_src" / "numpy" / "lax_numpy.py"
+    copy_sources(find_installed("0.9.2"), made.folder / "jax")
+    made.commit("release 0.9.2", tag="jax-v0.9.2")
+    made.commit("a comment", {"jax/_src/comment.py": "# a comment\n"})
+    made.month, made.day = "2026-04", 0
+    text = f"{module.read_text()}\n{WITHOUT_KEYWORDS}"
+    made.commit("Remove deprecated argument names to jnp.clip.", {str(module): text})
+    made.commit("another comment", {"jax/_src/comment.py": "# another\n"})
+    copy_sources(find_installed("0.10.0"), made.folder / "jax")
+    made.commit("release 0.10.0", tag="jax-v0.10.0")
+    return str(made.folder)
+
+
+WITHOUT_KEYWORDS = """
+_clip_with_keywords = clip
+
+
+def clip(arr, /, min=None, max=None):
+    return _clip_with_keywords(arr, min, max)
+"""
+
+
 @pytest.mark.cell
 @pytest.mark.parametrize(("story", "steps"), PARTS)
-def test_every_command_prints_what_is_said(checkout: Path, story: str, steps: list[Step]) -> None:
+def test_every_command_prints_what_is_said(
+    checkout: Path, jax_repository: str, story: str, steps: list[Step]
+) -> None:
     """In the order of the story, each with what the ones before it left.
 
     The commands of docs are run where the project is, those of an example in its own folder.
     """
     folder = checkout if story.startswith("docs") else (checkout / story).parent
-    variables = {**os.environ, "COLUMNS": "80"}
+    variables = {**os.environ, "COLUMNS": "80", "CONFORMANCE_JAX_REPO": jax_repository}
     variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     assert steps
     for step in steps:

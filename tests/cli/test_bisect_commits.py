@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.app.context import ProjectContext
-from conformance.app.session import Session
-from conformance.cells.provision import provision
-from tests.projects import HEAD, ROOT
-from tests.repositories import MadeRepository, make_repository
+from tests.projects import HEAD
+from tests.repositories import (
+    MadeRepository,
+    copy_sources,
+    find_installed,
+    make_repository,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,28 +39,6 @@ def marked(env):
 pytestmark = [pytest.mark.project({"cases/marks/marked.py": CASE}), pytest.mark.cell]
 
 
-def find_installed(release: str) -> Path:
-    """Return the folder of jax in the environment of a release."""
-    context = ProjectContext(ROOT)
-    cells, _ = context.select_cells(None, [f"{release}@cpu1"])
-    preparation = Session(context=context).prepare(cells)
-    lock = preparation.locks[cells[0].id]
-    python = provision(cells[0], lock=lock, cache=context.cache).python
-    return next(python.parent.parent.glob("lib/python*/site-packages")) / "jax"
-
-
-def copy_sources(installed: Path, target: Path) -> None:
-    """Copy an installed jax, with the version file that its repository has."""
-    shutil.copytree(installed, target, ignore=shutil.ignore_patterns("__pycache__"))
-    file = target / "version.py"
-    # The build of a wheel replaces this line; it is also the oldest jaxlib that jax accepts.
-    text = re.sub(
-        r"^_release_version.*$", "_release_version = None", file.read_text(), flags=re.MULTILINE
-    )
-    text = re.sub(r"^(_minimum_jaxlib_version =).*$", r"\1 '0.6.1'", text, flags=re.MULTILINE)
-    file.write_text(text)
-
-
 @pytest.fixture(scope="module")
 def jax(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeRepository]:
     """Return a history from jax 0.6.1 to 0.6.2, with commits between them.
@@ -77,8 +56,7 @@ def jax(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeRepository]:
     made.commit("broken", {"jax/__init__.py": f"{text}\nraise ImportError('broken')\n"}, tag="cut")
     made.commit("mark\n\nFixes #42", {"jax/__init__.py": f"{text}\nmarked = 2\n"}, tag="mark")
     made.commit("another comment", {"jax/_src/comment.py": "# another\n"}, tag="last")
-    shutil.rmtree(made.folder / "jax")
-    copy_sources(newer, made.folder / "jax")
+    copy_sources(newer, made.folder / "jax", jaxlib=ENDS[0])
     made.commit("release 0.6.2", tag="jax-v0.6.2")
     yield made
     shutil.rmtree(made.folder)

@@ -94,6 +94,15 @@ def test_repro_of_a_script_refuses_options_of_cases(
 
 
 @pytest.mark.cell
+def test_repro_accepts_a_script_in_a_linked_folder(project: Project) -> None:
+    """The script itself is no other file, by either of its paths."""
+    project.write({"elsewhere/report.py": "import jax\n1 / 0\n"})
+    (project.path / "linked").symlink_to("elsewhere")
+    ending = project.run("repro", "linked/report.py", *CELL, "--no-check", "--out", "bug.py")
+    assert ending.code == 0, ending.error
+
+
+@pytest.mark.cell
 def test_repro_refuses_a_script_of_several_files(project: Project) -> None:
     """One file cannot reproduce it."""
     project.write(

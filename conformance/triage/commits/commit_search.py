@@ -144,18 +144,18 @@ class CommitSearch:
         changed = self._check(last, OLDER)
         if changed is None:
             return self._bisect(CommitVerdict.COMMIT, (0, self._end), {0: older}, BOTH)
-        if changed != older:
-            remark = () if changed == newer else (PARTIAL,)
+        if not is_alike(changed, older):
+            remark = () if is_alike(changed, newer) else (PARTIAL,)
             known = {0: older, last: changed}
             return self._bisect(CommitVerdict.COMMIT, (0, last), known, (OLDER,), remark)
         # With the older packages, newer sources behave as the older ones do.
         moved = newer if last == self._end else self._check(last, NEWER)
-        if moved in (older, None):
+        if moved is None or is_alike(moved, older):
             known = {last: older, self._end: newer}
             if moved is None:
                 self.cells.choose_base(last, OLDER)
             return self._bisect(CommitVerdict.COMMIT, (last, self._end), known, (NEWER,))
-        if moved == newer and self._check(0, NEWER) == older:
+        if is_alike(moved, newer) and is_alike(self._check(0, NEWER), older):
             known = {0: older, last: newer}
             return self._bisect(CommitVerdict.INTERACTION, (0, last), known, (NEWER,))
         return self._find(CommitVerdict.ENVIRONMENT)
@@ -239,19 +239,22 @@ class CommitSearch:
         return sorted(number for number in both if number in known and number not in states)
 
     def _find_main_change(self) -> ChangePoint | None:
-        """Return the last change to the state of the newest commit that can be tried."""
+        """Return the last change to the behaviour of the newest commit that can be tried."""
         states = self.trials.states
         known = [number for number in sorted(states) if states[number].is_known]
         changes = find_change_points(states)
         end = states[known[-1]] if known else None
-        return next((c for c in reversed(changes) if states[c.after] == end), None)
+        found = [change for change in changes if is_alike(states[change.after], end)]
+        # Another wording of the same failure is a change, but not the one in question.
+        entering = [change for change in found if not is_alike(states[change.before], end)]
+        return next(reversed(entering or found), None)
 
     def _is_of_environment(self, main: ChangePoint) -> bool:
         """Say whether both sides of a change behave alike in one environment."""
         before, after = self._get_base(main.before), self._get_base(main.after)
         if before == after:
             return False
-        return self._check(main.before, after) == self.trials.states[main.after]
+        return is_alike(self._check(main.before, after), self.trials.states[main.after])
 
     def _get_base(self, number: int) -> int:
         """Return the environment of a commit's samples; those of a release have its own."""
@@ -283,3 +286,15 @@ class CommitSearch:
             changes=find_change_points(states), steps=self.trials.steps,
             checks=self._checks.steps, flaky=flaky or {}, remarks=remarks,
         )  # fmt: skip
+
+
+def is_alike(state: PointState | None, other: PointState | None) -> bool:
+    """Say whether two states are known and equally good or bad.
+
+    Failures of one class may have several wordings, and values may be wrong in several ways.
+
+    Args:
+        state: A state, None for a point that cannot be tried.
+        other: Another state.
+    """
+    return state is not None and other is not None and state.kind is other.kind

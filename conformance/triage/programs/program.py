@@ -162,7 +162,8 @@ def refuse_other_files(record: Record, blobs: BlobStore, script: ProgramTarget) 
         raise UsageError(f"{record.cell}: {format_ending(record)}")
     own = Path(script.text).resolve()
     read = decode_inputs(blobs.get(record.artifacts[READ_FILES]))
-    others = [path for path, content in read.items() if content and Path(path) != own]
+    # Resolved: Python names a script in a linked folder by the path that it was given.
+    others = [path for path, content in read.items() if content and Path(path).resolve() != own]
     if others:
         raise UsageError(
             f"{own.name}: reads {', '.join(others)}, expected a script of one file; "
