@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from packaging.utils import canonicalize_name
+from packaging.version import Version
 
-from conformance.app.bisect import BisectResult, open_trials, search_points
+from conformance.app.axes import replace_release
+from conformance.app.bisect import BisectResult, find_change, open_trials, search_points
+from conformance.app.commit_ends import (
+    find_package_of_axis,
+    find_release_commit,
+    find_site_packages,
+    make_bases,
+)
 from conformance.app.session import Session
 from conformance.app.target import Target, make_log_name, make_preparer
-from conformance.cells.nightly import NIGHTLY
-from conformance.cells.provision import provision
-from conformance.cells.releases import is_nightly
+from conformance.cells.nightly import find_nights
 from conformance.cells.repository import open_repository
 from conformance.cells.selectors import select_cells
 from conformance.cells.source_tree import find_source_package
 from conformance.engine.stored_job import StoredJob
-from conformance.errors import UsageError
+from conformance.errors import ConformanceError, UsageError
 from conformance.model.case import Case
-from conformance.search.axes import CONFIG, FLAG, JAX, find_package_moves
+from conformance.search.axes import (
+    JAX,
+    AxisPoint,
+    SearchAxis,
+    find_package_moves,
+)
 from conformance.triage.commits.commit_cells import CommitBase, CommitCells
 from conformance.triage.commits.commit_search import CommitFinding, CommitSearch, CommitVerdict
 from conformance.triage.commits.render import (
-    JAX_URL,
     PackageCulprit,
     format_check,
     format_commit_step,
 )
 from conformance.triage.commits.xla_revisions import find_jaxlib_range
 from conformance.triage.programs.program import ProgramTarget
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,11 +55,6 @@ if TYPE_CHECKING:
 
 LOGS: Final = Path("reports") / "commits"
 """Folder of the logs of searches, below the project."""
-JAX_REPOSITORY: Final = "CONFORMANCE_JAX_REPO"
-"""Variable with the path or the URL of a clone of jax."""
-_HASH: Final = re.compile(r"[0-9a-f]{7,40}")
-_VERSION: Final = re.compile(r"\d[\w.+]*")
-_STATED: Final = re.compile(r"""^_git_hash\b[^=\n]*= *["']([0-9a-f]{40})["']""", re.MULTILINE)
 
 
 def find_commit(
@@ -79,8 +83,8 @@ def find_commit(
     """
     package, answer = find_package_of_axis(found.axis), found.answer
     repository = open_repository(location, context.cache)
-    bases = _make_bases(found)
-    older, newer = (_find_release_commit(repository, package, base, context) for base in bases)
+    bases = make_bases(found)
+    older, newer = (find_release_commit(repository, package, base, context) for base in bases)
     cells = _make_commit_cells(
         context, repository, package, bases=bases, ends=(older, newer), locks=found.locks
     )
@@ -100,7 +104,19 @@ def find_commit(
             width=options.width, report=lambda step: say(format_check(step, cells)),
         )  # fmt: skip
         finding = search.run()
-    return _make_culprit(package, repository, finding, (older, newer))
+    nights = None
+    if finding.verdict is CommitVerdict.ENVIRONMENT and package == JAX:
+        # A nightly has a jaxlib of its own: it narrows what no commit of jax explains.
+        nights = _search_nights(context, target, options, found, say=say)
+        if nights is not None:
+            try:
+                older, newer = (
+                    find_release_commit(repository, package, base, context)
+                    for base in make_bases(nights)
+                )
+            except ConformanceError as error:  # the range of the releases is right, too
+                say(f"nightlies: {error}")
+    return _make_culprit(package, repository, finding, (older, newer), nights)
 
 
 def find_commit_between_revisions(
@@ -159,120 +175,6 @@ def find_commit_between_revisions(
     return found, _make_culprit(package, repository, finding, (older, newer))
 
 
-def are_revisions(options: SearchOptions) -> bool:
-    """Say whether the ends of a search are revisions of a repository, and not versions.
-
-    Args:
-        options: The options.
-    """
-    if options.axis == JAX:
-        return bool(_HASH.fullmatch(options.good) and _HASH.fullmatch(options.bad))
-    return not all(_VERSION.fullmatch(text) for text in (options.good, options.bad))
-
-
-def find_package_of_axis(axis: str) -> str:
-    """Return the package whose commits lie between the points of an axis.
-
-    Args:
-        axis: Name of the axis.
-
-    Raises:
-        UsageError: If the axis is one of options.
-    """
-    if axis.startswith((CONFIG, FLAG)):
-        raise UsageError(f"--commits: the axis {axis} has no commits, expected a package")
-    return JAX if axis == NIGHTLY else canonicalize_name(axis)
-
-
-def find_location(
-    context: ProjectContext, options: SearchOptions, jax_location: str, location: str
-) -> str:
-    """Return the path or the URL of the repository of the package that a search varies.
-
-    Args:
-        context: The project.
-        options: The options of the search.
-        jax_location: Repository of jax, empty for that of the settings, or the public one.
-        location: Repository of another package.
-
-    Raises:
-        UsageError: If the axis has no commits, or the repository is not given.
-    """
-    package = find_package_of_axis(options.axis)
-    if package == JAX:
-        return find_jax_location(context, jax_location)
-    if not location:
-        raise UsageError(
-            f"--commits: the repository of {package} is unknown; add --repo PATH or URL"
-        )
-    return location
-
-
-def find_jax_location(context: ProjectContext, given: str) -> str:
-    """Return the path or the URL of the repository of jax.
-
-    Args:
-        context: The project.
-        given: What the user gives, empty for that of the settings, or the public one.
-    """
-    return given or context.settings.jax_repository or JAX_URL
-
-
-def _make_bases(found: BisectResult) -> tuple[CommitBase, CommitBase]:
-    answer = found.answer
-    main = answer.main
-    bases = []
-    for number in (main.before, main.after):
-        planned = answer.points[number]
-        if planned.cell.interpreter is not None:
-            raise UsageError(
-                f"{answer.labels[number]}: is an environment of yours, whose commit is unknown; "
-                "expected releases on both sides of the change"
-            )
-        lock = found.locks[planned.cell.id]
-        bases.append(CommitBase(planned=planned, lock=lock, label=answer.labels[number]))
-    return bases[0], bases[1]
-
-
-def _find_release_commit(
-    repository: Repository, package: str, base: CommitBase, context: ProjectContext
-) -> str:
-    """Return the commit of a release or a nightly: the one that its files state, or its tag."""
-    version = base.planned.versions[package]
-    names = [f"refs/tags/{tag}" for tag in (f"{package}-v{version}", f"v{version}", version)]
-    folder = _find_site_packages(context, base, package)
-    stated = read_stated_commit(folder) if folder is not None and package == JAX else ""
-    return repository.require_commit(
-        [*filter(None, [stated]), *([] if is_nightly(version) else names)], f"tag of {version}"
-    )
-
-
-def read_stated_commit(site_packages: Path) -> str:
-    """Return the commit that an installed jax states, empty if it states none.
-
-    Wheels state it from 0.8.1 on.
-
-    Args:
-        site_packages: Folder with the installed package.
-    """
-    try:
-        text = (site_packages / JAX / "version.py").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-    found = _STATED.search(text)
-    return found[1] if found else ""
-
-
-def _find_site_packages(context: ProjectContext, base: CommitBase, package: str) -> Path | None:
-    """Return the folder with the installed package, None if it is not installed."""
-    python = provision(base.planned.cell, lock=base.lock, cache=context.cache).python
-    folders = [Path(base.planned.overlay)] if base.planned.overlay else []
-    folders += python.parent.parent.glob("lib/python*/site-packages")
-    name = package.replace("-", "_")
-    installed = (folder for folder in folders if [*folder.glob(f"{name}-*.dist-info")])
-    return next(installed, None)
-
-
 def _get_samples(found: BisectResult) -> tuple[Sequence[StoredJob], Sequence[StoredJob]]:
     """Return the samples of both sides of the change."""
     answer = found.answer
@@ -294,7 +196,7 @@ def _make_commit_cells(
 ) -> CommitCells:
     """Return the cells of the commits that change a package, after its state at the older end."""
     older, newer = ends
-    site_packages = _find_site_packages(context, bases[0], package)
+    site_packages = find_site_packages(context, bases[0], package)
     sources = find_source_package(repository, older, package, site_packages)
     changing = repository.list_commits(older, newer, [sources.folder])
     if not changing:
@@ -343,8 +245,43 @@ def _open_trials(
             yield trials
 
 
+def _search_nights(
+    context: ProjectContext,
+    target: Target,
+    options: SearchOptions,
+    found: BisectResult,
+    *,
+    say: Callable[[str], None],
+) -> BisectResult | None:
+    """Search the nightlies between both sides of a change, None if the index has none of them."""
+    main, points = found.answer.main, found.answer.points
+    ends = [points[number] for number in (main.before, main.after)]
+    try:
+        older, newer = (Version(planned.versions[JAX]) for planned in ends)
+        nights, refused = find_nights(older, newer, context.releases.nightlies)
+        if not nights:
+            return None
+        first, last = (AxisPoint(label=planned.release, cell=planned.cell) for planned in ends)
+        between = [
+            AxisPoint(label=night, cell=replace_release(last.cell, night, context))
+            for night in nights
+            if night not in (first.label, last.label)
+        ]
+        say(f"{plural(len(between), 'nightly', 'nightlies')} between the two")
+        axis = SearchAxis(name=JAX, points=[first, *between, last], refused=refused)
+        return find_change(context, target, options, say, axis=axis)
+    except ConformanceError as error:
+        # The index keeps few nightlies, and may not answer: the releases are known without it.
+        say(f"nightlies: {error}")
+        return None
+
+
 def _make_culprit(
-    package: str, repository: Repository, finding: CommitFinding, ends: tuple[str, str]
+    package: str,
+    repository: Repository,
+    finding: CommitFinding,
+    ends: tuple[str, str],
+    nights: BisectResult | None = None,
 ) -> PackageCulprit:
     older, newer = finding.cells.bases
     files: tuple[str, ...] = ()
@@ -359,5 +296,13 @@ def _make_culprit(
             jaxlib = find_jaxlib_range(repository, *ends)
     return PackageCulprit(
         package=package, finding=finding, url=repository.url, files=files, moves=moves,
-        jaxlib=jaxlib,
+        jaxlib=jaxlib, nights=_name_nights(nights),
     )  # fmt: skip
+
+
+def _name_nights(nights: BisectResult | None) -> tuple[str, str] | None:
+    """Return the versions on both sides of a change between nightlies."""
+    if nights is None:
+        return None
+    main, labels = nights.answer.main, nights.answer.labels
+    return labels[main.before], labels[main.after]

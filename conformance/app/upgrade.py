@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.axes import check_nightlies, make_upgrade_points
 from conformance.app.bisect import find_change
 from conformance.app.blame import blame_case
-from conformance.app.commits import find_commit, find_jax_location
+from conformance.app.commit_ends import find_jax_location
+from conformance.app.commits import find_commit
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.app.suites import (

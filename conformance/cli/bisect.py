@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.bisect import find_change
-from conformance.app.commits import (
-    are_revisions,
-    find_commit,
-    find_commit_between_revisions,
-    find_location,
-)
+from conformance.app.commit_ends import are_revisions, find_location
+from conformance.app.commits import find_commit, find_commit_between_revisions
 from conformance.app.context import load_context
 from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.commits import find_jax_location
+from conformance.app.commit_ends import find_jax_location
 from conformance.app.context import load_context
 from conformance.app.repro_case import reproduce_case
 from conformance.app.repro_script import reproduce_script

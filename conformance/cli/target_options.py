@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.commits import JAX_REPOSITORY
+from conformance.app.commit_ends import JAX_REPOSITORY
 from conformance.app.context import TIMEOUT
 from conformance.app.search_options import METRICS, TIMED
 from conformance.app.suite_target import SuiteOptions

@@ -12,6 +12,7 @@ import pytest
 from tests.bench import planned_cell, python_of
 from tests.cells.fake_index import FakeIndex, serve
 from tests.projects import case
+from tests.repositories import copy_sources, find_installed, make_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,3 +200,21 @@ def test_invalid_nightly_dates_are_refused(project: Project) -> None:
     assert "are both 0.8.3.dev20260110" in turned.error
     latest = project.run("bisect", "report.py", "--good", "nightly", "--bad", "0.8.2")
     assert "--good 0.8.3.dev20260114 is newer than --bad 0.8.2" in latest.error
+
+
+def test_nightlies_narrow_what_no_commit_explains(project: Project, tmp_path: Path) -> None:
+    """The sources of both releases behave alike; the nightlies went with the older jaxlib."""
+    made = make_repository(tmp_path / "jax")
+    for release in ("0.8.2", "0.8.3"):
+        copy_sources(find_installed(release), made.folder / "jax", jaxlib="0.8.2")
+        made.commit(f"release {release}", tag=f"jax-v{release}")
+    project.write({"report.py": "import jax, jaxlib\nassert jaxlib.__version__ < '0.8.3'\n"})
+    ending = project.run(
+        "bisect", "report.py", "--good", "0.8.2", "--bad", "0.8.3", "--commits", "--jax-repo",
+        str(made.folder), "--json", "-",
+    )  # fmt: skip
+    assert ending.code == 0, ending.err
+    found = ending.json["commit"]
+    assert found["verdict"] == "environment"
+    assert found["nights"] == [LABELS[3], "0.8.3"]
+    assert "jaxlib" in {move["package"] for move in found["packages"]}

@@ -48,6 +48,7 @@ class PackageCulprit(NamedTuple):
         files: The files that the commit changes, if there is one.
         moves: Other packages that differ between the releases, if no commit alone explains it.
         jaxlib: The changes of jaxlib, if it is a candidate.
+        nights: The nightlies between which it changed, None if none were tried.
     """
 
     package: str
@@ -56,6 +57,7 @@ class PackageCulprit(NamedTuple):
     files: tuple[str, ...] = ()
     moves: tuple[PackageMove, ...] = ()
     jaxlib: JaxlibRange | None = None
+    nights: tuple[str, str] | None = None
 
     @property
     def releases(self) -> tuple[str, str]:
@@ -137,6 +139,8 @@ def _render_verdict(culprit: PackageCulprit) -> Iterator[str]:
         yield f"culprit: {_format_moves(culprit)}"
         if others := [str(move) for move in culprit.moves if not _is_near(move)]:
             yield f"if the target imports them, also: {format_some(others, COMMITS)}"
+        if culprit.nights is not None:
+            yield f"it changed between {culprit.nights[0]} and {culprit.nights[1]}"
     elif finding.verdict is CommitVerdict.UNTESTABLE:
         yield f"no commit: none between {package} {older} and {newer} can be tried"
     elif culprit.is_single:
@@ -255,6 +259,7 @@ def make_culprit_json(culprit: PackageCulprit) -> dict[str, Any]:
                 for update in jaxlib.updates
             ],
         },
+        "nights": culprit.nights,
         "remarks": list(finding.remarks),
         "steps": [
             *(_make_step_json(step, *step.point, cells) for step in finding.checks),
