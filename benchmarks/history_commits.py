@@ -16,6 +16,7 @@ import json
 import random
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -29,6 +30,7 @@ from conformance.app.search_options import SearchOptions
 from conformance.cells.releases import load_releases
 from conformance.corpus.behaviour_changes import FILE_NAME, load_families
 from conformance.errors import ConformanceError
+from conformance.search.endpoints import DifferentFailuresError
 from conformance.triage.commits.commit_search import CommitVerdict
 
 if TYPE_CHECKING:
@@ -107,7 +109,11 @@ def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict
     }  # fmt: skip
     start = perf_counter()
     try:
-        found = find_change(context, case, options, lambda _: None)
+        try:
+            found = find_change(context, case, options, lambda _: None)
+        except DifferentFailuresError:
+            options = replace(options, when="ending")
+            found = find_change(context, case, options, lambda _: None)
         culprit = find_commit(context, case, options, found, location=clone, say=lambda _: None)
         row |= describe(culprit)
     except ConformanceError as error:
