@@ -34,7 +34,7 @@ from conformance.search.endpoints import DifferentFailuresError
 from conformance.triage.commits.commit_search import CommitVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from conformance.app.context import ProjectContext
     from conformance.corpus.behaviour_changes import BehaviourChange
@@ -155,37 +155,44 @@ def describe(culprit: PackageCulprit) -> dict[str, Any]:
 
 def write_culprits(rows: list[dict[str, Any]], clone: Path) -> None:
     """Write the culprits to the files of the history, and print what disagrees."""
-    culprits = {(row["case"], row["release"], row["summary"]): row for row in rows}
-    agree = 0
-    compared = []
+    sure = [row for row in rows if row["culprit"] and row["confirmed"]]
+    write_field(
+        "culprit", {(row["case"], row["release"], row["summary"]): row["culprit"] for row in sure}
+    )
+    compared = [row for row in sure if CITED.match(row["cited"])]
+    wrong = [row for row in compared if not agrees(row, clone)]
+    for row in wrong:
+        print(f"{row['release']:8} {row['case']}\n  cited {row['cited']}, found "
+              f"{row['culprit']} {row['title']} {' '.join(row['references'])}\n"
+              f"  {row['summary']}")  # fmt: skip
+    print(f"{len(sure)} of {len(rows)} lines have a culprit; {len(compared) - len(wrong)} of "
+          f"{len(compared)} agree with the cited commit or thread; "
+          f"median {median(row['probes'] for row in sure)} probes, "
+          f"{median(row['seconds'] for row in sure)} s")  # fmt: skip
+
+
+def write_field(name: str, values: Mapping[tuple[str, str, str], str]) -> None:
+    """Write a field of lines of the history, after the field that says how they show.
+
+    Args:
+        name: The field.
+        values: Its values by case, release and summary of the line.
+    """
     for family, declared in load_families(ROOT / "cases").items():
         file = ROOT / "cases" / family / FILE_NAME
         blocks = file.read_text().split("[[change]]\n")
         for number, change in enumerate(declared.change, 1):
-            row = culprits.get((change.cases[0], change.shown_at, change.summary))
-            if row is None or not row["culprit"] or not row["confirmed"]:
-                continue
-            blocks[number] = set_culprit(blocks[number], row["culprit"])
-            if CITED.match(row["cited"]):
-                compared.append(row)
-                agree += agrees(row, clone)
-                if not agrees(row, clone):
-                    print(f"{row['release']:8} {row['case']}\n  cited {row['cited']}, found "
-                          f"{row['culprit']} {row['title']} {' '.join(row['references'])}\n"
-                          f"  {row['summary']}")  # fmt: skip
+            value = values.get((change.cases[0], change.shown_at, change.summary))
+            if value is not None:
+                blocks[number] = set_field(blocks[number], name, value)
         file.write_text("[[change]]\n".join(blocks))
-    done = [row for row in rows if row["culprit"]]
-    print(f"{len(done)} of {len(rows)} lines have a culprit; {agree} of {len(compared)} agree with "
-          f"the cited commit or thread; median {median(row['probes'] for row in done)} probes, "
-          f"{median(row['seconds'] for row in done)} s")  # fmt: skip
 
 
-def set_culprit(block: str, culprit: str) -> str:
-    """Return the text of a change with its culprit, after the line that says how it shows."""
-    plain = re.sub(r"^culprit = .*\n", "", block, flags=re.MULTILINE)
-    return re.sub(
-        r"^(shown_by = .*\n)", rf'\g<1>culprit = "{culprit}"\n', plain, count=1, flags=re.MULTILINE
-    )
+def set_field(block: str, name: str, value: str) -> str:
+    """Return the text of a change with a field."""
+    plain = re.sub(rf"^{name} = .*\n", "", block, flags=re.MULTILINE)
+    line = rf'\g<1>{name} = "{value}"\n'
+    return re.sub(r"^(shown_by = .*\n)", line, plain, count=1, flags=re.MULTILINE)
 
 
 def agrees(row: dict[str, Any], clone: Path) -> bool:

@@ -50,6 +50,7 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
     "Reproduce": {
         "bisect": CommandEntry("bisect", "Find the release that changed the behavior of a target."),
         "blame": CommandEntry("blame", "Find the package that changed the behavior of a target."),
+        "layers": CommandEntry("layers", "Find the layer: tracing, lowering, or XLA."),
         "passes": CommandEntry("passes", "Find the HLO pass or XLA flag that makes a difference."),
         "new": CommandEntry("new", "Create a case from a pasted script."),
         "shrink": CommandEntry("shrink", "Reduce a case or a script to what still fails."),

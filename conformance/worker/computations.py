@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 COMPUTATIONS = "computations.jsonl"
 BLOBS = "blobs"
-VARIABLE = "CONFORMANCE_COMPUTATIONS"
-"""Variable that enables the recorder in a script: the folder, then versions, joined by colons."""
 MOST_CALLS = 2000
 MOST_BYTES = 256 * 2**20
 """Limits of a recording; a line `{"truncated": REASON}` ends one that exceeds them."""
@@ -285,7 +283,11 @@ def describe_error(error: BaseException, stage: str) -> dict[str, str]:
     return {"type": type(error).__name__, "message": str(error)[:20_000], "stage": stage}
 
 
-def install_from_environment() -> None:
-    """Install a recorder as the variable of the environment asks."""
-    folder, *versions = os.environ[VARIABLE].split(":")
+def install_from_setting(setting: str) -> None:
+    """Install a recorder in the process of a program.
+
+    Args:
+        setting: The folder of the recording, then versions of StableHLO, joined by colons.
+    """
+    folder, *versions = setting.split(":")
     ComputationRecorder(Path(folder), versions).install()

@@ -6,6 +6,8 @@ Python imports a module of this name at start-up. Each part is enabled by a vari
   `[path, written]`.
 - CONFORMANCE_TIMES names a file that gets, when the process ends, the seconds that it took without
   its imports: `["own", "", seconds]`. `conformance.timed` adds its regions.
+- CONFORMANCE_COMPUTATIONS, `FOLDER:VERSION:...`, makes jax record its computations, see
+  `conformance.worker.computations`.
 - CONFORMANCE_HANG, `SECONDS:FILE`, makes the process write the stacks of its threads after that
   time.
 
@@ -16,9 +18,14 @@ import json
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 INPUTS = "CONFORMANCE_INPUTS"
 TIMES = "CONFORMANCE_TIMES"
 HANG = "CONFORMANCE_HANG"
+COMPUTATIONS = "CONFORMANCE_COMPUTATIONS"
 _WRITING = os.O_WRONLY | os.O_RDWR
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
@@ -84,6 +91,40 @@ def _note_hang(setting: str) -> None:
     faulthandler.dump_traceback_later(float(seconds), file=out)
 
 
+class _JaxFinder:
+    """Finds jax as usual, and installs the recorder of computations once it is imported."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> object:  # noqa: ARG004
+        if name != "jax":
+            return None
+        from importlib.util import find_spec
+
+        sys.meta_path.remove(_JaxFinder)  # type: ignore[arg-type]
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            _install_after(spec.loader)
+        return spec
+
+
+def _install_after(loader: "Any") -> None:
+    """Install the recorder after a loader has executed its module."""
+    execute = loader.exec_module
+
+    def exec_module(module: object) -> None:
+        execute(module)
+        from importlib import import_module
+
+        setting = os.environ.pop(COMPUTATIONS)  # child processes record nothing
+        import_module("conformance.worker.computations").install_from_setting(setting)
+
+    loader.exec_module = exec_module
+
+
+def _record_computations(_: str) -> None:
+    sys.meta_path.insert(0, _JaxFinder)  # type: ignore[arg-type]
+
+
 class _Finder:
     """Finds the package `conformance` in environments that do not have it installed."""
 
@@ -114,7 +155,11 @@ def _import_shadowed_module() -> None:
 
 
 def _enable() -> None:
-    for variable, note in ((INPUTS, _note_inputs), (TIMES, _note_own_time), (HANG, _note_hang)):
+    parts = (
+        (INPUTS, _note_inputs), (TIMES, _note_own_time), (HANG, _note_hang),
+        (COMPUTATIONS, _record_computations),
+    )  # fmt: skip
+    for variable, note in parts:
         if os.environ.get(variable):
             note(os.environ[variable])
     # Last, so that an installed package of this name is found first.

@@ -1,0 +1,95 @@
+"""Finds the layer of each changed value and fact of the history by running.
+
+    python benchmarks/history_layers.py LOG [--release R] [--part K/N] [--only COUNT]
+    python benchmarks/history_layers.py LOG --write
+
+For each line of a `changes.toml` that shows in a value or a fact the first of its cases is run on
+the release of the line and on the release before, and its computations are repeated in the XLA of
+the other one. The answers are appended to LOG, one JSON object per line; lines that LOG has are
+not searched again. `--write` writes the layers to the files of the history.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from common import checkout_context
+from history_commits import RELEASES, list_changes, read_log, write_field
+
+from conformance.app.layers import find_layers
+from conformance.app.search_options import SearchOptions
+from conformance.errors import ConformanceError
+
+if TYPE_CHECKING:
+    from conformance.app.context import ProjectContext
+    from conformance.corpus.behaviour_changes import BehaviourChange
+
+SHOWN = ("value", "facts", "hlo-exact")
+
+
+def main() -> None:
+    """Search, or write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--release", default="")
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("--only", type=int, default=0)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    rows = read_log(options.log)
+    if options.write:
+        clear = [row for row in rows if row["layer"] and row["layer"] != "not separable"]
+        write_field("layer", {key_of(row): row["layer"] for row in clear})
+        print(Counter(row["layer"] or "no answer" for row in rows))
+        return
+    part, parts = map(int, options.part.split("/"))
+    lines = [change for _, change in list_changes()
+             if change.shown_by in SHOWN and options.release in ("", change.shown_at)]  # fmt: skip
+    if options.only:
+        lines = random.Random(0).sample(lines, options.only)  # noqa: S311 - no secret
+    known = {key_of(row) for row in rows}
+    context = checkout_context()
+    for change in lines[part - 1 :: parts]:
+        if (change.cases[0], change.shown_at, change.summary) in known:
+            continue
+        row = search(context, change)
+        with options.log.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{row['seconds']:5.1f} s {row['release']:8} {row['case']}: "
+              f"{row['layer'] or row['problem']}: {row['reason']} "
+              f"(cited {row['cited']})", flush=True)  # fmt: skip
+
+
+def key_of(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return what identifies a line of the history."""
+    return row["case"], row["release"], row["summary"]
+
+
+def search(context: ProjectContext, change: BehaviourChange) -> dict[str, Any]:
+    """Return the layer of a line of the history."""
+    before = RELEASES[RELEASES.index(change.shown_at) - 1]
+    case = context.find_case(change.cases[0])
+    platform = "" if "cpu" in case.platforms or not case.platforms else case.platforms[0]
+    options = SearchOptions(good=before, bad=change.shown_at, platform=platform)
+    row = {
+        "case": change.cases[0], "release": change.shown_at, "summary": change.summary,
+        "cited": change.source, "layer": "", "reason": "", "problem": "", "computations": (0, 0),
+    }  # fmt: skip
+    start = perf_counter()
+    try:
+        (found,) = find_layers(context, case, options, lambda _: None)
+        answer = found.answer
+        row |= {"layer": str(answer.layer), "reason": answer.reason, "computations": answer.calls}
+    except ConformanceError as error:
+        row["problem"] = str(error)
+    return row | {"seconds": round(perf_counter() - start, 1)}
+
+
+if __name__ == "__main__":
+    main()

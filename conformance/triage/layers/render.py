@@ -1,0 +1,66 @@
+"""The layer behind a difference in words and as JSON. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.triage.layers.verdict import BAD, GOOD, Layer
+from conformance.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.triage.layers.verdict import LayerAnswer
+
+
+def render_layer(answer: LayerAnswer, good: str, bad: str) -> Iterator[str]:
+    """Yield the lines of an answer.
+
+    Args:
+        answer: The answer.
+        good: Name of the good release.
+        bad: Name of the bad release.
+    """
+    yield f"layer: {answer.layer}{f' ({answer.reason})' if answer.reason else ''}"
+    if answer.layer is Layer.NONE:
+        return
+    names = {GOOD: good, BAD: bad}
+    if answer.table:
+        yield f"computation {answer.call}:"
+        width = max(len(good), len(bad))
+        for one in answer.table:
+            producer, compiler = names[one.producer], names[one.compiler]
+            yield f"  StableHLO of {producer:<{width}}  XLA of {compiler:<{width}}  {one.summary}"
+    elif answer.call:
+        yield f"computation {answer.call}"
+    counts = plural(answer.calls[BAD], "computation")
+    differing = f"{answer.differing} with another result"
+    yield f"{counts} in {bad}, {answer.calls[GOOD]} in {good}; {differing}"
+
+
+def make_layer_json(answer: LayerAnswer, good: str, bad: str) -> dict[str, Any]:
+    """Return an answer as `--json` has it.
+
+    Args:
+        answer: The answer.
+        good: Name of the good release.
+        bad: Name of the bad release.
+    """
+    names = {GOOD: good, BAD: bad}
+    return {
+        "good": good,
+        "bad": bad,
+        "verdict": str(answer.layer),
+        "reason": answer.reason,
+        "computation": answer.call,
+        "computations": {"good": answer.calls[GOOD], "bad": answer.calls[BAD]},
+        "table": [
+            {
+                "producer": names[one.producer],
+                "compiler": names[one.compiler],
+                "outcome": one.kind,
+                "signature": one.summary,
+            }
+            for one in answer.table
+        ],
+    }
