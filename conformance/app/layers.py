@@ -8,10 +8,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from packaging.version import Version
+
 from conformance.app.axes import make_axis
 from conformance.app.bisect import find_requirements
 from conformance.app.session import Session
-from conformance.app.target import get_tolerance, make_preparer
+from conformance.app.target import find_script, get_tolerance, make_preparer
+from conformance.cells.provision import provision
+from conformance.cells.source_tree import provide_installed_sources
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Job
 from conformance.engine.plan import find_exclusion_reason
@@ -21,14 +25,21 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome
 from conformance.scratch import temporary_folder
-from conformance.search.axes import AxisCells
+from conformance.search.axes import JAX, AxisCells
 from conformance.search.endpoints import AlikeError, EndpointsError, choose_predicate
 from conformance.search.equivalence import format_ending, shorten
-from conformance.search.predicates import Endpoints
+from conformance.search.predicates import Endpoints, PointKind, classify_sample
 from conformance.search.prober import CaseProber
-from conformance.triage.layers.recording import Recording, Replay
-from conformance.triage.layers.verdict import PAIRS, Layer, LayerAnswer, LayerJudge
-from conformance.triage.programs.program import ProgramTarget
+from conformance.triage.commits.commit_cells import plan_sources
+from conformance.triage.layers.recording import CallError, Recording, Replay
+from conformance.triage.layers.verdict import (
+    PAIRS,
+    Layer,
+    LayerAnswer,
+    LayerJudge,
+    refine_layer,
+)
+from conformance.triage.programs.program import ProgramTarget, find_program
 from conformance.triage.programs.runner import ProgramRunner
 from conformance.worker.instrumentation.sitecustomize import COMPUTATIONS
 
@@ -38,10 +49,10 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.app.search_options import SearchOptions
-    from conformance.app.target import Target
     from conformance.cells.lock import Lock
     from conformance.engine.job import FinishedJob, PlannedCell
     from conformance.engine.warm_workers import WarmExecutor
+    from conformance.search.predicates import Predicate
     from conformance.search.prober import Prober
 
 TIMEOUT: Final = 300.0
@@ -68,9 +79,27 @@ class LayerResult:
     predicate: str = ""
 
 
+def find_layer_target(
+    context: ProjectContext, target: str, options: SearchOptions
+) -> Case | ProgramTarget:
+    """Find the case, script, test or command that a text names; a test is run as a program.
+
+    Args:
+        context: The project.
+        target: The text, as given on the command line.
+        options: Options of the search.
+
+    Raises:
+        UsageError: If the text names nothing.
+    """
+    if not options.is_command and (script := find_script(context, target)) is not None:
+        return script
+    return find_program(target, command=options.is_command) or context.find_case(target)
+
+
 def find_layers(
     context: ProjectContext,
-    target: Target,
+    target: Case | ProgramTarget,
     options: SearchOptions,
     say: Callable[[str], None],
 ) -> Iterator[LayerResult]:
@@ -90,8 +119,6 @@ def find_layers(
         EndpointsError: If an end cannot be compared.
         InfrastructureError: If an environment cannot be provided, or the disk refuses.
     """
-    if not isinstance(target, (Case, ProgramTarget)):
-        raise UsageError(f"{target.text}: is a test of a suite; give it as a command: 'pytest ...'")
     place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
     axis = make_axis(context, options, place)
     session = Session(context=context)
@@ -133,7 +160,7 @@ class LayerSearch:
     options: SearchOptions
     folder: Path
     executor: WarmExecutor
-    locks: Mapping[str, Lock]
+    locks: dict[str, Lock]
     _observed: dict[str, StoredJob] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
 
@@ -169,7 +196,7 @@ class LayerSearch:
         ends = Endpoints(
             good=sides[0], bad=sides[1], names=names, tolerance=get_tolerance(self.target)
         )
-        by_facts = False
+        by_facts, predicate = False, None
         try:
             predicate = choose_predicate(ends, self.options.predicate)
             about, by_facts = predicate.about, predicate.name == "facts"
@@ -185,6 +212,8 @@ class LayerSearch:
                 raise
             about = str(error)
         answer = self._find_layer(cells, by_facts=by_facts)
+        if answer.layer in {Layer.OUTSIDE, Layer.NOT_SEPARABLE} and predicate is not None:
+            answer = refine_layer(answer, self._try_sources(cells, predicate))
         return LayerResult(good=names[0], bad=names[1], answer=answer, predicate=about)
 
     def _find_layer(self, cells: tuple[PlannedCell, PlannedCell], *, by_facts: bool) -> LayerAnswer:
@@ -198,10 +227,45 @@ class LayerSearch:
             )
             for producer, compiler in PAIRS
         }
+        good, bad = (_find_error(self._observed[planned.cell.id]) for planned in cells)
         return LayerJudge(
-            recordings=(recordings[0], recordings[1]), replays=replays,
+            recordings=(recordings[0], recordings[1]), ends=(good, bad), replays=replays,
             tolerance=get_tolerance(self.target), by_facts=by_facts,
         ).judge()  # fmt: skip
+
+    def _try_sources(self, cells: tuple[PlannedCell, PlannedCell], predicate: Predicate) -> Layer:
+        """Return the layer of a difference outside of computations.
+
+        The Python code of each release is tried with the jaxlib of the other one.
+        """
+        good, bad = cells
+        kinds = []
+        for sources, planned in ((bad, good), (good, bad)):
+            mixed = self._plan_mixed(sources, planned)
+            prober = self._make_prober([mixed], BlobStore(self.folder / "observed"))
+            (record,) = prober.probe([mixed])
+            side = StoredJob(record, BlobStore(self.folder / "observed"))
+            kinds.append(classify_sample(predicate, side).kind)
+        # Newer Python code that is bad with the older jaxlib, or the reverse.
+        python = kinds[0] is PointKind.BAD or kinds[1] is PointKind.GOOD
+        jaxlib = kinds[0] is PointKind.GOOD or kinds[1] is PointKind.BAD
+        if python and jaxlib:
+            return Layer.INTERACTION
+        if python:
+            return Layer.PYTHON
+        return Layer.RUNTIME if jaxlib else Layer.OUTSIDE
+
+    def _plan_mixed(self, sources: PlannedCell, planned: PlannedCell) -> PlannedCell:
+        """Return a cell with the installed jax of another one."""
+        cache = self.session.context.cache
+        lock = self.locks[sources.cell.id]
+        python = provision(sources.cell, lock=lock, cache=cache).python
+        (installed,) = python.parent.parent.glob(f"lib/python*/site-packages/{JAX}")
+        newest = max((sources.versions[JAX], planned.versions["jaxlib"]), key=Version)
+        folder = provide_installed_sources(installed, newest, cache)
+        mixed = plan_sources(planned, JAX, f"release.{sources.release}", folder, newest)
+        self.locks[mixed.cell.id] = self.locks[planned.cell.id]
+        return mixed
 
     def _make_prober(self, cells: Sequence[PlannedCell], blobs: BlobStore) -> Prober:
         if isinstance(self.target, Case):
@@ -299,6 +363,14 @@ class LayerSearch:
             message = finished.error.message if finished.error is not None else ""
             raise InfrastructureError(f"{planned.cell.id}: {shorten(message)}")
         return finished
+
+
+def _find_error(side: StoredJob) -> CallError | None:
+    """Return the error with which a target ended, None if it succeeded."""
+    error = side.record.error
+    if side.record.outcome is Outcome.OK or error is None:
+        return None
+    return CallError(type=error.type, message=error.message)
 
 
 def _note_crash(folder: Path, number: int, finished: FinishedJob) -> None:

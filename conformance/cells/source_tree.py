@@ -39,6 +39,8 @@ _BYTECODE: Final = "__pycache__"
 _BINARY: Final = (".so", ".pyd", ".dylib")
 _RELEASE_VERSION: Final = re.compile(r"^_release_version\b[^\n=]*= *None$", re.MULTILINE)
 """The line of jax's `version.py` that its build replaces."""
+_BUILT_VERSION: Final = re.compile(r"^_release_version\b[^\n=]*=[^\n]*$", re.MULTILINE)
+_MINIMUM: Final = re.compile(r"^_minimum_jaxlib_version *=[^\n]*$", re.MULTILINE)
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +167,52 @@ def provide_sources(
     return folder
 
 
+def provide_installed_sources(installed: Path, version: str, cache: Path) -> Path:
+    """Return a folder with an installed jax that accepts any jaxlib up to a version.
+
+    jax refuses a jaxlib that is older than its minimum, or newer than itself, although most of its
+    code works with the jaxlib of a neighbouring release.
+
+    Args:
+        installed: Folder of the installed package.
+        version: Version under which it is found.
+        cache: Cache folder.
+
+    Returns:
+        The folder, for PYTHONPATH.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    package = SourcePackage(name=installed.name, module=installed.name)
+    facts = f"{installed}\0{version}"
+    digest = hashlib.sha256(facts.encode()).hexdigest()[:DIGITS]
+    folder = cache / FOLDER / f"{installed.name}-installed" / digest
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with lock_creation(folder):
+            if _read_manifest(folder) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+                # Links, and with them the bytecode stays valid.
+                shutil.copytree(installed, folder / installed.name, copy_function=_link_or_copy)
+                _write_version(folder, package, version, any_jaxlib=True)
+                write_atomically(folder / DONE, msgspec.json.encode(_Manifest(files={})))
+            os.utime(folder)
+    except TimeoutError:
+        raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
+    except OSError as error:
+        raise disk_error(folder, error) from error
+    return folder
+
+
+def _link_or_copy(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+    return target
+
+
 def _remove_unused(trees: Path) -> None:
     """Remove the trees of a package that no search has used for long, if there are many."""
     used = sorted((tree.stat().st_mtime, tree) for tree in trees.iterdir() if tree.is_dir())
@@ -204,7 +252,9 @@ def _create(
     write_atomically(folder / DONE, msgspec.json.encode(_Manifest(files=files)))
 
 
-def _write_version(folder: Path, package: SourcePackage, version: str) -> set[str]:
+def _write_version(
+    folder: Path, package: SourcePackage, version: str, *, any_jaxlib: bool = False
+) -> set[str]:
     """Write the version of the package; return the files of the module that were changed."""
     metadata = folder / f"{package.name.replace('-', '_')}-{version}.dist-info" / "METADATA"
     metadata.parent.mkdir()
@@ -217,6 +267,9 @@ def _write_version(folder: Path, package: SourcePackage, version: str) -> set[st
     # Without it jax asks git for a version each time it is imported, and finds that of any
     # repository around the cache.
     new = _RELEASE_VERSION.sub(f"_release_version = {version!r}", old, count=1)
+    if any_jaxlib:
+        new = _BUILT_VERSION.sub(f"_release_version = {version!r}", new, count=1)
+        new = _MINIMUM.sub('_minimum_jaxlib_version = "0"', new, count=1)
     if new == old:
         return set()
     # Removed first: the file may be a link to that of another tree.

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.layers import find_layers
+from conformance.app.layers import find_layer_target, find_layers
 from conformance.app.search_options import SearchOptions
-from conformance.app.target import find_target
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
-from conformance.cli.target_options import predicate_options, program_options, suite_options
+from conformance.cli.target_options import predicate_options, program_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.model.outcome import ExitCode
 from conformance.triage.layers.render import make_layer_json, render_layer
 from conformance.triage.layers.verdict import Layer
 
 if TYPE_CHECKING:
-    from conformance.app.suite_target import SuiteOptions
     from conformance.cli.output import Output
 
 
@@ -33,14 +31,13 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @predicate_options
 @program_options
-@suite_options
 @json_option("the answer")
-def command(*, target: str, suite: SuiteOptions, output: Output, **options: Any) -> int:
+def command(*, target: str, output: Output, **options: Any) -> int:
     """Find the layer that makes a difference: tracing, lowering, or XLA.
 
-    TARGET is a case, a Python script or pasted report, or a command line. Each end runs it and
-    records its compiled computations; then each computation is compiled by the XLA of the other
-    release and repeated with the same arguments.
+    TARGET is a case, a Python script or pasted report, a pytest test, or a command line. Each end
+    runs it and records its compiled computations; then each computation is compiled by the XLA of
+    the other release and repeated with the same arguments.
 
     conformance layers numerics/many_small_products --good 0.10.1 --bad 0.10.2
     conformance layers report.py --good 0.8.3 --bad 0.9.0
@@ -49,7 +46,7 @@ def command(*, target: str, suite: SuiteOptions, output: Output, **options: Any)
     Exit status: 0 found, 1 not separable.
     """
     context, search = load_context(), SearchOptions(**options)
-    subject = find_target(context, target, search, suite)
+    subject = find_layer_target(context, target, search)
     answers = []
     with explain_interrupt("nothing is kept"):
         for found in find_layers(context, subject, search, output.print):

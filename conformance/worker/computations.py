@@ -30,6 +30,8 @@ BLOBS = "blobs"
 MOST_CALLS = 2000
 MOST_BYTES = 256 * 2**20
 """Limits of a recording; a line `{"truncated": REASON}` ends one that exceeds them."""
+TEXT = "text"
+"""Key of a module's text among its artifacts, which are named by versions."""
 HELD = "holds more than the host: tokens, callbacks or side effects"
 MUTABLE = "writes to mutable references"
 REMOTE = "spans processes"
@@ -71,6 +73,15 @@ def write_portable(module: Any, version: str) -> bytes:
         return bytes(writer.serialize_portable_artifact(mlir.module_to_bytecode(module), target))
     except TypeError:
         return bytes(writer.serialize_portable_artifact(module, target))
+
+
+def render_module(module: Any) -> str:
+    """Return the generic text of a module, which other releases are most likely to read.
+
+    Args:
+        module: The module.
+    """
+    return str(module.operation.get_asm(print_generic_op_form=True, large_elements_limit=None))
 
 
 def _parse_version(text: str) -> tuple[int, ...]:
@@ -157,6 +168,9 @@ class ComputationRecorder:
                 modules[version] = self._store(write_portable(module, version))
             except Exception as error:
                 problems[version] = str(error).strip().partition("\n")[0]
+        if b"chlo" in mlir.module_to_bytecode(module):
+            # A portable artifact has no CHLO: its writer expands it, which else the compiler does.
+            modules[TEXT] = self._store(render_module(module).encode())
         _, jaxpr = self._jaxprs.get(id(module), (None, ""))
         return {
             "name": str(module.operation.attributes["sym_name"]).strip('"'),

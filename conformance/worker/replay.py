@@ -19,6 +19,7 @@ from conformance.kit.case import Observed
 from conformance.worker.computations import (
     BLOBS,
     COMPUTATIONS,
+    TEXT,
     ComputationRecorder,
     describe_error,
     find_portable_writer,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from conformance.kit.env import Env
 
 RESULTS = "results.jsonl"
-END = "end.json"
-"""File of a recording that says how the target ended."""
 NO_SHARDY = "the XLA of this release has no Shardy"
 
 
@@ -51,17 +50,14 @@ def record(env: Env, *, folder: str, versions: Sequence[str], case: Mapping[str,
         Nothing of interest; the recording is in the folder.
     """
     recorder = ComputationRecorder(Path(folder), versions)
-    end: dict[str, Any] = {"error": None}
-    try:
+    # How a case ends is known from its regular job.
+    with contextlib.suppress(BaseException):
         fn = load_case(case["file"], case["family"], case["name"])
         recorder.install()
         if case["kind"] == "program":
             _run_program(env, build(fn, env, case["params"]))
         else:
             fn(env, **case["params"])
-    except BaseException as error:  # any exception of a case is its end
-        end = {"error": describe_error(error, "")}
-    Path(folder, END).write_text(json.dumps(end))
     return Observed({"recorded": np.int64(1)})
 
 
@@ -155,11 +151,15 @@ class _Replayer:
             file.write(json.dumps(result) + "\n")
 
     def _compile(self, line: dict[str, Any]) -> Any:
-        digest = line["modules"][self._version]
+        modules = line["modules"]
+        digest = modules.get(TEXT, modules[self._version])
         key = json.dumps([digest, line["options"]], sort_keys=True)
         if key not in self._compiled:
-            artifact = (self._source / BLOBS / digest).read_bytes()
-            self._compiled[key] = compile_portable(self._backend, artifact, line["options"])
+            contents = (self._source / BLOBS / digest).read_bytes()
+            with mlir.make_ir_context():
+                read = parse_module if TEXT in modules else read_portable
+                module = read(contents)
+                self._compiled[key] = compile_module(self._backend, module, line["options"])
         return self._compiled[key]
 
     def _execute(self, executable: Any, line: dict[str, Any]) -> list[dict[str, Any]]:
@@ -224,19 +224,51 @@ def join_shards(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     return jax.make_array_from_single_device_arrays(whole, sharding, list(shards))
 
 
-def compile_portable(backend: Any, artifact: bytes, options: Mapping[str, Any]) -> Any:
-    """Compile a portable artifact with this release's XLA.
+def read_portable(artifact: bytes) -> Any:
+    """Return the module of a portable artifact, as the compiler takes it.
+
+    Args:
+        artifact: The artifact.
+
+    Raises:
+        Exception: If this release cannot read it.
+    """
+    return find_portable_writer().deserialize_portable_artifact(artifact)
+
+
+def parse_module(text: bytes) -> Any:
+    """Return the module of a text, as the compiler takes it.
+
+    Args:
+        text: The text in generic form.
+
+    Raises:
+        ValueError: If this release cannot read it.
+    """
+    try:
+        module = mlir.ir.Module.parse(text.decode())
+    except Exception as error:
+        raise ValueError(f"cannot read portable text: {error}") from error
+    # The compiler takes bytecode up to 0.10.1, as the writer of artifacts does.
+    takes_bytes = "mlir_module: bytes" in str(
+        find_portable_writer().serialize_portable_artifact.__doc__
+    )
+    return mlir.module_to_bytecode(module) if takes_bytes else module
+
+
+def compile_module(backend: Any, module: Any, options: Mapping[str, Any]) -> Any:
+    """Compile a module with this release's XLA.
 
     Args:
         backend: The client that compiles.
-        artifact: The artifact.
+        module: The module, in the current context of MLIR, or its bytecode.
         options: Options of the recorded compilation.
 
     Returns:
         The executable.
 
     Raises:
-        Exception: If this release cannot read the artifact, or XLA refuses it.
+        Exception: If XLA refuses it.
     """
     count = options["replicas"] * options["partitions"]
     ids = np.asarray(options["devices"]).reshape(options["replicas"], options["partitions"])
@@ -259,13 +291,10 @@ def compile_portable(backend: Any, artifact: bytes, options: Mapping[str, Any]) 
         build_options.use_shardy_partitioner = options["shardy"]
     build_options.allow_spmd_sharding_propagation_to_parameters = options["to_parameters"]
     build_options.allow_spmd_sharding_propagation_to_output = options["to_outputs"]
-    # A module of newer releases lives in a context of MLIR; older ones return its bytecode.
-    with mlir.make_ir_context():
-        module = find_portable_writer().deserialize_portable_artifact(artifact)
-        return _compile_module(backend, module, find_devices(backend, options["devices"]), made)
+    return _compile(backend, module, find_devices(backend, options["devices"]), made)
 
 
-def _compile_module(backend: Any, module: Any, devices: Sequence[Any], options: Any) -> Any:
+def _compile(backend: Any, module: Any, devices: Sequence[Any], options: Any) -> Any:
     from jax._src.lib import xla_client
 
     # `compile` became `compile_and_load` with 0.6.1; the list of devices came with 0.5.1.

@@ -15,7 +15,7 @@ COMMANDS = {
     for name, command in printed.walk_commands(cli, "conformance")
     if not isinstance(command, click.Group)
 }
-SEARCHES = {"bisect", "blame", "passes", "shrink"}
+SEARCHES = {"bisect", "blame", "layers", "passes", "shrink"}
 COMPARISONS = {"diff", "upgrade"}
 IN_SUITES = {"bisect", "blame", "upgrade", "suite run"}
 """Commands whose target may be a suite, or a test of one."""

@@ -18,6 +18,7 @@ from packaging.version import Version
 from conformance.cells.cell import Cell
 from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.provision import provision
+from conformance.cells.repository import SHORT
 from conformance.cells.source_tree import provide_sources
 from conformance.engine.environment import make_worker_environment
 from conformance.errors import InfrastructureError
@@ -61,6 +62,29 @@ class CommitCell(Cell):
         # slots=True replaces the class, so that super() without arguments fails.
         yield from super(CommitCell, self)._list_options()
         yield f"commit.{self.package}.{self.commit}"
+
+
+def plan_sources(
+    planned: PlannedCell, package: str, name: str, sources: Path, version: str
+) -> PlannedCell:
+    """Return a planned cell in which the sources of a package replace the installed ones.
+
+    Args:
+        planned: The cell.
+        package: The package.
+        name: Name of the sources: a commit, or a release.
+        sources: Folder of the sources.
+        version: Version under which the package is found.
+    """
+    same = {f.name: getattr(planned.cell, f.name) for f in fields(Cell) if f.init}
+    facts = f"{planned.cell_hash} {package} {name} {sources.name}"
+    return replace(
+        planned,
+        cell=CommitCell(**same, package=package, commit=name[:SHORT]),
+        versions={**planned.versions, package: version},
+        cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16] if planned.cell_hash else "",
+        sources=str(sources),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,17 +202,8 @@ class CommitCells(Sequence["PlannedCell"]):
         commit, end = self.commits[number], self.bases[base]
         version = self._make_version(commit, end)
         sources = provide_sources(self.repository, commit.hash, self.package, version, self.cache)
-        same = {f.name: getattr(end.planned.cell, f.name) for f in fields(Cell) if f.init}
-        cell = CommitCell(**same, package=self.package.name, commit=commit.short)
-        facts = f"{end.planned.cell_hash} {self.package.name} {commit.hash} {sources.name}"
-        self.locks[cell.id] = end.lock
-        planned = replace(
-            end.planned,
-            cell=cell,
-            versions={**end.planned.versions, self.package.name: version},
-            cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16],
-            sources=str(sources),
-        )
+        planned = plan_sources(end.planned, self.package.name, commit.hash, sources, version)
+        self.locks[planned.cell.id] = end.lock
         if planned.missing or not (problem := self._recall_import_problem(planned)):
             return planned
         return replace(planned, missing=f"with the packages of {end.label}: {problem}")

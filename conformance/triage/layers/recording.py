@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 COMPUTATIONS: Final = "computations.jsonl"
 RESULTS: Final = "results.jsonl"
-END: Final = "end.json"
 BLOBS: Final = "blobs"
 
 
@@ -107,10 +106,6 @@ class ReplayedCall(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class _End(msgspec.Struct):
-    error: CallError | None = None
-
-
 @dataclass(frozen=True)
 class BlobFolder:
     """A folder with contents by digest."""
@@ -148,14 +143,6 @@ class Recording(BlobFolder):
             InfrastructureError: If the recording is damaged.
         """
         return tuple(_read_lines(self.folder / COMPUTATIONS, RecordedCall))
-
-    @cached_property
-    def error(self) -> CallError | None:
-        """The error with which the target ended, None if it succeeded or is unknown."""
-        try:
-            return msgspec.json.decode((self.folder / END).read_bytes(), type=_End).error
-        except (OSError, *MALFORMED):
-            return None
 
 
 @dataclass(frozen=True)

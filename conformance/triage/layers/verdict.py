@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.ir.difference import diff
 from conformance.ir.graph import IrSyntaxError
-from conformance.judge.difference import Agreement
-from conformance.judge.ir import find_changed_facts
-from conformance.judge.values import compare_numbers
+from conformance.triage.layers.comparison import ReplayComparer, summarize_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,12 +48,16 @@ class Layer(StrEnum):
     """Python code of jax up to the jaxpr, which differs, or an error before lowering."""
     LOWERING = "front end: lowering"
     """Equal jaxprs become different StableHLO."""
+    PYTHON = "front end: Python code"
+    """The Python code of jax, while every computation gives the same result."""
     COMPILER = "compiler"
     """The XLA of the release, for the same StableHLO."""
     INTERACTION = "both or interaction"
     """Neither the producer nor the compiler alone."""
     RUNTIME = "runtime"
-    """No computation gives another result: dispatch, placement or other code around them."""
+    """jaxlib, while every computation gives the same result: dispatch, placement, its own API."""
+    OUTSIDE = "outside of computations"
+    """Every computation gives the same result: the Python code of jax, or the runtime."""
     NOT_SEPARABLE = "not separable"
     """Something cannot be repeated elsewhere."""
     NONE = "no difference"
@@ -64,7 +65,7 @@ class Layer(StrEnum):
     @property
     def is_front_end(self) -> bool:
         """Whether it is a part of the front end."""
-        return self in {Layer.TRACING, Layer.LOWERING}
+        return self in {Layer.TRACING, Layer.LOWERING, Layer.PYTHON}
 
 
 class Combination(NamedTuple):
@@ -110,16 +111,25 @@ class LayerJudge:
 
     Attributes:
         recordings: Recordings of the good and of the bad release.
+        ends: The error with which the target ended in each, None if it succeeded.
         replays: Results by producer and compiler.
         tolerance: Tolerance of the target.
         by_facts: Whether facts of the optimised HLO differ, not results.
     """
 
     recordings: tuple[Recording, Recording]
+    ends: tuple[CallError | None, CallError | None]
     replays: Mapping[tuple[int, int], Replay]
     tolerance: Tolerance
     by_facts: bool = False
     _differing: int = 0
+    _comparer: ReplayComparer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the comparison of results."""
+        self._comparer = ReplayComparer(
+            replays=self.replays, tolerance=self.tolerance, by_facts=self.by_facts
+        )
 
     def judge(self) -> LayerAnswer:
         """Return the layer that makes the difference."""
@@ -127,12 +137,11 @@ class LayerJudge:
         if any(failed) and not (all(failed) and self._is_same_error(*failed)):
             return self._judge_failure(failed)
         found = [self._judge_pair(*pair) for pair in self._list_differing()]
-        ends = [recording.error for recording in self.recordings]
         self._differing = len(found)
         if found:
             return self._combine(found)
-        if not _is_same_end(*ends):
-            error = ends[BAD] or ends[GOOD]
+        if not _is_same_end(*self.ends):
+            error = self.ends[BAD] or self.ends[GOOD]
             text = f"{error.type} before or outside of any computation" if error else ""
             return self._answer(Layer.TRACING, text)
         return self._judge_rest()
@@ -141,13 +150,13 @@ class LayerJudge:
         calls = self.recordings[number].calls
         # The last one: a program may catch errors before it fails.
         failed = [call for call in calls if call.error is not None]
-        return failed[-1] if failed and self.recordings[number].error is not None else None
+        return failed[-1] if failed and self.ends[number] is not None else None
 
     def _is_same_error(self, one: RecordedCall | None, other: RecordedCall | None) -> bool:
         return (
             one is not None
             and other is not None
-            and _summarize_error(one.error) == _summarize_error(other.error)
+            and summarize_error(one.error) == summarize_error(other.error)
         )
 
     def _judge_failure(self, failed: Sequence[RecordedCall | None]) -> LayerAnswer:
@@ -202,7 +211,7 @@ class LayerJudge:
         one, other = self._get(GOOD, GOOD, good), self._get(BAD, BAD, bad)
         if one is None or other is None:
             return False
-        return not self._is_alike((GOOD, GOOD), one, (BAD, BAD), other, within=beyond)
+        return not self._comparer.is_alike((GOOD, GOOD), one, (BAD, BAD), other, within=beyond)
 
     def _judge_pair(self, good: RecordedCall, bad: RecordedCall) -> LayerAnswer:
         calls = {GOOD: good, BAD: bad}
@@ -258,59 +267,12 @@ class LayerJudge:
         ):
             return "unknown"
         # Ends that agree within the tolerance are separated by their bits.
-        within = not self._is_alike((GOOD, GOOD), good, (BAD, BAD), bad, within=True)
-        like_good = self._is_alike(place, result, (GOOD, GOOD), good, within=within)
-        like_bad = self._is_alike(place, result, (BAD, BAD), bad, within=within)
+        within = not self._comparer.is_alike((GOOD, GOOD), good, (BAD, BAD), bad, within=True)
+        like_good = self._comparer.is_alike(place, result, (GOOD, GOOD), good, within=within)
+        like_bad = self._comparer.is_alike(place, result, (BAD, BAD), bad, within=within)
         if like_good == like_bad:
             return "other"
         return "good" if like_good else "bad"
-
-    def _is_alike(
-        self,
-        place: tuple[int, int],
-        result: ReplayedCall,
-        other_place: tuple[int, int],
-        other: ReplayedCall,
-        *,
-        within: bool,
-    ) -> bool:
-        """Say whether two results agree: to the bit, or within the tolerance."""
-        if (result.error is None) != (other.error is None):
-            return False
-        if result.error is not None:
-            return _summarize_error(result.error) == _summarize_error(other.error)
-        if self.by_facts:
-            one, two = (
-                analyse_artifacts({"hlo": self.replays[at].read(found.hlo)})[1]
-                for at, found in ((place, result), (other_place, other))
-            )
-            return not any(find_changed_facts(one, two))
-        if result.outputs == other.outputs:
-            return True
-        return within and self._agree(place, result, other_place, other)
-
-    def _agree(
-        self,
-        place: tuple[int, int],
-        result: ReplayedCall,
-        other_place: tuple[int, int],
-        other: ReplayedCall,
-    ) -> bool:
-        """Say whether all results agree within the tolerance, on each device."""
-        kinds = [
-            [(array.shape, array.dtype, len(array.shards)) for array in one.outputs]
-            for one in (result, other)
-        ]
-        if kinds[0] != kinds[1]:
-            return False
-        for mine, its in zip(result.outputs, other.outputs, strict=True):
-            left = self.replays[place].load_shards(mine)
-            right = self.replays[other_place].load_shards(its)
-            both = zip(left, right, strict=True)
-            found = (compare_numbers("", one, two, self.tolerance) for one, two in both)
-            if any(one is not None and one.agreement is Agreement.BEYOND for one in found):
-                return False
-        return True
 
     def _judge_rest(self) -> LayerAnswer:
         """Return the layer of a difference that no pair of equal calls shows."""
@@ -320,7 +282,7 @@ class LayerJudge:
             return self._answer(Layer.NOT_SEPARABLE, reasons[0])
         keys = [Counter(call.key for call in recording.calls) for recording in self.recordings]
         if keys[GOOD] == keys[BAD]:
-            return self._answer(Layer.RUNTIME, "every computation gives the same result")
+            return self._answer(Layer.OUTSIDE, "every computation gives the same result")
         for producer in (GOOD, BAD):
             for call in self.recordings[producer].calls:
                 own = self._get(producer, producer, call)
@@ -330,7 +292,7 @@ class LayerJudge:
                         Layer.NOT_SEPARABLE, self._explain(producer, 1 - producer, call), call
                     )
                 places = (producer, producer), (producer, 1 - producer)
-                if not self._is_alike(places[0], own, places[1], other, within=True):
+                if not self._comparer.is_alike(places[0], own, places[1], other, within=True):
                     return self._answer(
                         Layer.INTERACTION,
                         "the releases run different computations, and their compilers differ",
@@ -381,6 +343,20 @@ class LayerJudge:
         )  # fmt: skip
 
 
+def refine_layer(answer: LayerAnswer, outside: Layer) -> LayerAnswer:
+    """Return an answer with the layer of a difference outside of what could be repeated.
+
+    Args:
+        answer: An answer without a layer of its own.
+        outside: The layer by trying the Python code of each release with the jaxlib of the other.
+    """
+    if answer.layer is Layer.OUTSIDE or outside is Layer.PYTHON:
+        return replace(answer, layer=outside)
+    if outside is Layer.RUNTIME:
+        return replace(answer, reason=f"{answer.reason}; jaxlib makes the difference")
+    return answer
+
+
 def _is_incompatible(error: CallError | None) -> bool:
     return error is not None and INCOMPATIBLE.search(error.message) is not None
 
@@ -388,17 +364,7 @@ def _is_incompatible(error: CallError | None) -> bool:
 def _is_same_end(one: CallError | None, other: CallError | None) -> bool:
     if one is None or other is None:
         return one is other
-    return _summarize_error(one) == _summarize_error(other)
-
-
-def _summarize_error(error: CallError | None) -> tuple[str, str]:
-    """Return what makes two errors equal: the class, and the message without numbers and names."""
-    if error is None:
-        return "", ""
-    # The class of runtime errors was renamed with 0.8.0.
-    kind = error.type.replace("XlaRuntimeError", "JaxRuntimeError")
-    first = error.message.strip().partition("\n")[0]
-    return kind, re.sub(r"%?[\w.]*\d[\w.]*", "N", first)[:120]
+    return summarize_error(one) == summarize_error(other)
 
 
 def _summarize(result: ReplayedCall | None, kind: str) -> str:
