@@ -1,0 +1,131 @@
+"""`conformance layers` on real releases: what it records, repeats and concludes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.projects import HEAD
+
+if TYPE_CHECKING:
+    from tests.projects import Ending, Project
+
+CASES = f"""\
+{HEAD}
+import jax
+import jax.numpy as jnp
+import jaxlib
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+X = np.float32([0.5, 2.0, -3.0, 1.5])
+SQUARE = np.float32([[4.0, 1.0], [1.0, 3.0]])
+
+
+@program(devices=1)
+def permuted(env):
+    "Its random bits changed with 0.5.0 in the lowering: a flag is on by default."
+    return Program(lambda key: jax.random.permutation(key, 8), args=(jax.random.PRNGKey(0),))
+
+
+@program(devices=1)
+def rounded(env):
+    "A change of the function itself: other operations are traced."
+    newer = env.cell.release >= "0.6.2"
+    return Program(lambda x: jnp.floor(x) if newer else jnp.ceil(x), args=(X,))
+
+
+@probe(devices=4)
+def many(env):
+    "Arrays over several devices, collectives, LAPACK, keys, donated arguments; equal everywhere."
+    mesh = env.mesh((2, 2), ("a", "b"))
+    spread = jax.device_put(np.arange(16.0).reshape(4, 4), NamedSharding(mesh, P("a", "b")))
+    summed = jax.jit(lambda x: (x @ x.T).sum(0), out_shardings=NamedSharding(mesh, P("a")))
+    shards = env.compat.shard_map(
+        lambda x: jax.lax.psum(x, "a"), mesh=mesh, in_specs=P("a", "b"), out_specs=P(None, "b")
+    )
+    given = jax.jit(lambda x: x + 1, donate_argnums=0)(jnp.arange(4.0))
+    values = [summed(spread), jax.jit(shards)(spread), jnp.linalg.cholesky(SQUARE), given]
+    values += [jax.random.uniform(jax.random.key(1)), jnp.fft.fft(X), jnp.sort(X)]
+    changed = np.float32(jaxlib.__version__ >= "0.6.2")
+    return Observed([*map(np.asarray, values), changed])
+
+
+@probe(devices=1)
+def called_back(env):
+    newer = jaxlib.__version__ >= "0.6.2"
+    shape = jax.ShapeDtypeStruct((4,), jnp.float32)
+    host = jax.jit(lambda x: jax.pure_callback(np.sin, shape, x) * (2 if newer else 1))
+    return Observed(np.asarray(host(X)))
+"""
+pytestmark = [pytest.mark.project({"cases/layers/topic.py": CASES}), pytest.mark.cell]
+
+
+def find(project: Project, target: str, good: str, bad: str, *options: str) -> dict[str, Any]:
+    """Return the answer of a search."""
+    ending = run(project, target, good, bad, *options, "--json", "-")
+    found: dict[str, Any] = ending.json
+    return found
+
+
+def run(project: Project, target: str, good: str, bad: str, *options: str) -> Ending:
+    """Search for a layer."""
+    ending = project.run("layers", target, "--good", good, "--bad", bad, *options)
+    assert ending.code in {0, 1, 2}, ending.err
+    return ending
+
+
+def test_lowering_is_found_where_equal_jaxprs_become_other_modules(project: Project) -> None:
+    """The StableHLO of each release, in the XLA of both."""
+    found = find(project, "layers/permuted", "0.4.38", "0.5.0")
+    assert found["verdict"] == "front end: lowering"
+    assert [
+        (row["producer"], row["compiler"], row["outcome"]) for row in found["table"]
+    ] == [
+        ("0.4.38", "0.4.38", "good"), ("0.4.38", "0.5.0", "good"),
+        ("0.5.0", "0.4.38", "bad"), ("0.5.0", "0.5.0", "bad"),
+    ]  # fmt: skip
+
+
+def test_tracing_is_found_where_the_jaxprs_differ(project: Project) -> None:
+    """The user's own code stands for that of jax."""
+    assert find(project, "layers/rounded", "0.6.1", "0.6.2")["verdict"] == "front end: tracing"
+
+
+def test_every_computation_is_repeated_bit_for_bit(project: Project) -> None:
+    """Several devices, collectives, LAPACK, keys and donated arguments: none differs.
+
+    The value that changes is not computed by XLA: it is about jaxlib, which is swapped.
+    """
+    found = find(project, "layers/many", "0.6.1", "0.6.2")
+    assert found["computations"]["bad"] >= 7
+    assert found["reason"] == "every computation gives the same result"
+    assert found["verdict"] == "runtime"
+
+
+def test_callback_is_not_separable(project: Project) -> None:
+    """The function of the host is in another process."""
+    ending = run(project, "layers/called_back", "0.6.1", "0.6.2")
+    assert ending.code == 1
+    assert "layer: not separable (holds more than the host" in ending.out
+    assert "jaxlib makes the difference" in ending.out
+
+
+def test_script_is_recorded_as_it_is(project: Project) -> None:
+    """Its own imports and prints; the values that it prints differ."""
+    project.write(
+        {"report.py": "import jax\nprint(jax.random.permutation(jax.random.PRNGKey(0), 8))\n"}
+    )
+    found = find(project, "report.py", "0.4.38", "0.5.0")
+    assert found["verdict"] == "front end: lowering"
+
+
+def test_equal_ends_are_an_error_of_usage(project: Project) -> None:
+    """In a range they are a line of their own."""
+    ending = run(project, "layers/permuted", "0.6.0", "0.6.1")
+    assert ending.code == 2
+    assert "are alike" in ending.err
+    found = find(project, "layers/permuted", "0.4.38", "0.5.1", "--every")
+    assert [(pair["good"], pair["verdict"]) for pair in found["pairs"]] == [
+        ("0.4.38", "front end: lowering"), ("0.5.0", "no difference"),
+    ]  # fmt: skip
