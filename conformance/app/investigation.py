@@ -14,6 +14,7 @@ from conformance.app.bisect import LOGS, find_change
 from conformance.app.blame import blame_case
 from conformance.app.commits import find_commit
 from conformance.app.context import count_usable_cores
+from conformance.app.layers import find_layer_of_change
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.cells.interpreter_inspection import find_edited_files
@@ -39,6 +40,7 @@ from conformance.search.prober import CaseProber
 from conformance.triage.blame.render import list_doubts
 from conformance.triage.commits.render import list_culprit_commits, render_environment
 from conformance.triage.evidence import add_recorded_claims, find_last_right, list_candidates
+from conformance.triage.layers.render import describe_layer
 from conformance.triage.repro.embedded_modules import load_source
 from conformance.triage.repro.observed_jobs import judge_job
 from conformance.triage.repro.writer import write_reproduction
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from conformance.search.axes import PackageMove
     from conformance.triage.blame.blame import BlameAnswer
     from conformance.triage.commits.render import PackageCulprit
+    from conformance.triage.layers.verdict import LayerAnswer
 
 
 @dataclass
@@ -73,6 +76,7 @@ class Services:
         fresh: Whether the logs of earlier searches are ignored.
         say: Receives a line for each step.
         jax_location: Repository of jax in which commits are searched for, empty for no search.
+        layers: Whether the layer is searched for.
     """
 
     context: ProjectContext
@@ -81,6 +85,7 @@ class Services:
     fresh: bool
     say: Callable[[str], None]
     jax_location: str = ""
+    layers: bool = False
     _locks: dict[str, Lock] = field(default_factory=dict)
 
     def find_good_releases(self, case: Case, cell: Cell) -> Iterator[str]:
@@ -122,6 +127,13 @@ class Services:
         return find_commit(
             self.context, case, options, found, location=self.jax_location, say=self.say
         )
+
+    def find_layer(
+        self, case: Case, cell: Cell, found: BisectResult, predicate: PredicateOptions
+    ) -> LayerAnswer:
+        """Search for the layer behind the change that a bisection has found."""
+        options = self._make_options(cell, found.answer.labels[0], predicate)
+        return find_layer_of_change(self.context, case, options, found)
 
     def _make_options(self, cell: Cell, good: str, predicate: PredicateOptions) -> SearchOptions:
         # The cell is the platform of the options, so that searches in two cells have two logs.
@@ -282,6 +294,9 @@ class Investigation:
             lambda known: _replace(known, culprits=self._find_culprits(*between, predicate)),
             "no culprit",
         )
+        if self.services.layers:
+            layer = self.services.find_layer(self.case, self.cell, found, predicate)
+            evidence = _replace(evidence, layer=describe_layer(layer))
         if not self.services.jax_location:
             return evidence
         return self._try_step(

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.app.bisect import find_change
 from conformance.app.commits import find_commit
+from conformance.app.layers import find_layer_of_change
 from conformance.app.search_options import SearchOptions
 from conformance.report.upstream_issue import FirstBadRelease
 from conformance.triage.bisect.render import render_answer
 from conformance.triage.commits.render import render_culprit
+from conformance.triage.layers.render import render_layer
 from conformance.triage.programs.program import ProgramTarget
 from conformance.triage.repro.header import describe_nightlies
 
@@ -37,6 +39,7 @@ class ReproOptions:
         wanted: Requirements in addition to the packages of the cell.
         prints_json: Whether the result as JSON goes to standard output.
         jax_location: Repository of jax in which the commit is searched for, empty for no search.
+        layers: Whether the layer is searched for.
     """
 
     cells: tuple[str, ...]
@@ -48,6 +51,7 @@ class ReproOptions:
     wanted: tuple[str, ...]
     prints_json: bool
     jax_location: str = ""
+    layers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +133,10 @@ def search_origin(
     result = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
     answer = result.answer
     culprit: list[str] = []
+    if options.layers:
+        layer = find_layer_of_change(context, target, question, result)
+        names = answer.labels[answer.last_good], answer.labels[answer.first_bad]
+        culprit += [*render_layer(layer, *names), ""]
     if options.jax_location:
         found = find_commit(
             context, target, question, result, location=options.jax_location, say=say
@@ -139,5 +147,5 @@ def search_origin(
         first_bad=answer.labels[answer.first_bad],
         good=answer.get_summary(answer.last_good),
         history="\n".join(render_answer(answer, question.find, result.axis)),
-        culprit="\n".join(culprit),
+        culprit="\n".join(culprit).rstrip(),
     )

@@ -57,6 +57,7 @@ class TriageOptions:
         blame: Whether to search for the package.
         fresh: Whether earlier evidence is removed.
         jax_location: Repository of jax in which commits are searched for, empty for no search.
+        layers: Whether the layer is searched for.
     """
 
     limit: int | None
@@ -64,6 +65,7 @@ class TriageOptions:
     blame: bool
     fresh: bool
     jax_location: str = ""
+    layers: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -169,7 +171,7 @@ class Triage:
         nothing = Evidence(cause=cause.id, case=first.case, cell=first.cell)
         services = Services(
             self.context, self.directory, request.wanted, self.options.fresh,
-            lambda line: self.say(f"    {line}"), self.options.jax_location,
+            lambda line: self.say(f"    {line}"), self.options.jax_location, self.options.layers,
         )  # fmt: skip
         try:
             record, case, cell = choose_representative(cause, cells, cases)

@@ -13,6 +13,7 @@ from conformance.app.bisect import find_change
 from conformance.app.blame import blame_case
 from conformance.app.commit_ends import find_jax_location
 from conformance.app.commits import find_commit
+from conformance.app.layers import find_layer_of_change
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.app.suites import (
@@ -32,6 +33,7 @@ from conformance.search.axes import JAX, AxisCells, AxisPoint, PackageMove, Sear
 from conformance.suites.suite import make_suite
 from conformance.triage.commits.commit_search import CommitVerdict
 from conformance.triage.commits.render import JAXLIB, list_culprit_commits, render_environment
+from conformance.triage.layers.render import describe_layer
 from conformance.triage.upgrade.comparison import (
     Culprits,
     UpgradeAxis,
@@ -78,6 +80,7 @@ class UpgradeOptions:
         fresh: Whether earlier results and collections are ignored.
         jobs: Jobs at the same time.
         cluster: Cluster that runs the jobs, None for this host.
+        layers: Whether the layer is searched for, too.
         commits: Whether the commit of jax is searched for, too.
         jax_repo: Repository of jax, empty for that of the settings, or the public one.
     """
@@ -92,6 +95,7 @@ class UpgradeOptions:
     fresh: bool
     jobs: int
     cluster: ClusterChoice | None = None
+    layers: bool = False
     commits: bool = False
     jax_repo: str = ""
 
@@ -268,8 +272,9 @@ class UpgradeRun:
             locks=self._locks, wanted=self._subject.wanted,
         )  # fmt: skip
         found: dict[int, Culprits] = {}
-        effects, commits = BLAMED[self._options.blame], self._options.commits
-        changes = list(find_unclear(upgraded, effects, of_jax=commits))
+        effects = BLAMED[self._options.blame]
+        is_traced = self._options.commits or self._options.layers
+        changes = list(find_unclear(upgraded, effects, of_jax=is_traced))
         try:
             for number, change in enumerate(changes, 1):
                 compared, step = change.compared, change.step
@@ -282,22 +287,22 @@ class UpgradeRun:
                     if change.other_suspects
                     else _make_culprits(change)
                 )
-                if commits:
-                    culprits = self._add_commits(compared, step, culprits, report)
+                if is_traced:
+                    culprits = self._trace(compared, step, culprits, report)
                 found[id(step)] = culprits
         # The upgrade itself is complete: an interrupt only leaves the remaining packages open.
         except KeyboardInterrupt:
             return add_culprits(upgraded, found), False
         return add_culprits(upgraded, found), True
 
-    def _add_commits(
+    def _trace(
         self,
         compared: ComparedCase,
         step: UpgradeStep,
         culprits: Culprits,
         say: Callable[[str], None],
     ) -> Culprits:
-        """Return the culprits of a change with the commit of jax, if jax is one of them."""
+        """Return the culprits of a change with layer and commit, if jax is one of them."""
         packages = {move.package for guilty in culprits.guilty for move in guilty}
         # A test of a suite is run by its own executor, and has a command: `bisect --commits`.
         if packages.isdisjoint({JAX, JAXLIB}) or compared.case.kind == "test":
@@ -311,11 +316,15 @@ class UpgradeRun:
             when=predicate.when or None, fact=predicate.fact, wanted=self._subject.wanted,
             fresh=self._options.fresh, jobs=self._options.jobs,
         )  # fmt: skip
+        axis = SearchAxis(name=JAX, points=points)
         location = find_jax_location(self._context, self._options.jax_repo)
         try:
-            found = find_change(
-                self._context, compared.case, options, say, axis=SearchAxis(name=JAX, points=points)
-            )
+            found = find_change(self._context, compared.case, options, say, axis=axis)
+            if self._options.layers:
+                layer = find_layer_of_change(self._context, compared.case, options, found)
+                culprits = replace(culprits, layer=describe_layer(layer))
+            if not self._options.commits:
+                return culprits
             culprit = find_commit(
                 self._context, compared.case, options, found, location=location, say=say
             )

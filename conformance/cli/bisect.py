@@ -10,13 +10,14 @@ from conformance.app.bisect import find_change
 from conformance.app.commit_ends import are_revisions, find_location
 from conformance.app.commits import find_commit, find_commit_between_revisions
 from conformance.app.context import load_context
+from conformance.app.layers import find_layer_of_change
 from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import jobs_option
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.target_options import (
-    commit_options,
+    origin_options,
     predicate_options,
     program_options,
     suite_options,
@@ -26,6 +27,7 @@ from conformance.model.outcome import ExitCode
 from conformance.search.axes import JAX, RESTART
 from conformance.triage.bisect.render import make_answer_json, render_answer
 from conformance.triage.commits.render import make_culprit_json, render_culprit
+from conformance.triage.layers.render import make_layer_json, render_layer
 
 if TYPE_CHECKING:
     from conformance.app.suite_target import SuiteOptions
@@ -66,15 +68,15 @@ if TYPE_CHECKING:
     type=PLATFORM,
     help="Platform, e.g. cpu4 or tpu:v5e:2x2.",
 )
-@commit_options
+@origin_options
 @click.option("--repo", default="", metavar="PATH|URL", help="Repository of another package.")
 @program_options
 @suite_options
 @jobs_option("Number of parallel trials.")
 @json_option("the answer")
 def command(
-    *, target: str, suite: SuiteOptions, commits: bool, jax_repo: str, repo: str, output: Output,
-    **options: Any,
+    *, target: str, suite: SuiteOptions, layers: bool, commits: bool, jax_repo: str, repo: str,
+    output: Output, **options: Any,
 ) -> int:  # fmt: skip
     """Find the release that changed the behaviour of a target.
 
@@ -114,6 +116,12 @@ def command(
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
     data = make_answer_json(answer, target, found.axis)
     is_confirmed = answer.is_confirmed
+    if layers:
+        with explain_interrupt(RESTART):
+            layer = find_layer_of_change(context, subject, search, found)
+        good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
+        output.print("", *render_layer(layer, good, bad))
+        data["layer"] = make_layer_json(layer, good, bad)
     if commits and culprit is None:
         output.print("")
         with explain_interrupt(RESTART):

@@ -16,7 +16,7 @@ from conformance.app.reproduction import ReproOptions
 from conformance.app.target import find_script
 from conformance.cli.options import run_option, with_option
 from conformance.cli.output import json_option
-from conformance.cli.target_options import commit_options
+from conformance.cli.target_options import origin_options
 from conformance.cli.words import CASES, CELLS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--good", metavar="RELEASE",
     help="Good release, from which --issue searches for the first bad one.",
 )  # fmt: skip
-@commit_options
+@origin_options
 @run_option("Use the results of this run, a directory or id, instead of running the case.")
 @click.option("--no-check", is_flag=True, help="Do not run the file to check it.")
 @with_option

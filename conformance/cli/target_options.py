@@ -91,9 +91,10 @@ def program_options(command: Command) -> Command:
     return _add_options(options, command)
 
 
-def commit_options(command: Command) -> Command:
-    """Add the options of a search for a commit of jax: `commits` and `jax_repo`."""
+def origin_options(command: Command) -> Command:
+    """Add the options of what is searched for in a release: `layers`, `commits`, `jax_repo`."""
     options = (
+        click.option("--layers", is_flag=True, help="Then find the layer, as layers does."),
         click.option("--commits", is_flag=True, help="Then find the commit of the package."),
         click.option(
             "--jax-repo", default="", envvar=JAX_REPOSITORY, metavar="PATH|URL",

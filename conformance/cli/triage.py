@@ -12,7 +12,7 @@ from conformance.app.triage import Triage, TriageOptions
 from conformance.cli.options import HiddenArgument, run_option, timeout_option
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
-from conformance.cli.target_options import commit_options
+from conformance.cli.target_options import origin_options
 from conformance.search.axes import RESTART
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "--blame/--no-blame", default=True, show_default=True,
     help="Search for the package if several changed; makes environments.",
 )  # fmt: skip
-@commit_options
+@origin_options
 @click.option("--fresh", is_flag=True, help="Repeat earlier investigations.")
 @json_option("the findings")
 def command(
@@ -44,6 +44,7 @@ def command(
     timeout: float | None,
     minutes: float | None,
     blame: bool,
+    layers: bool,
     commits: bool,
     jax_repo: str,
     fresh: bool,
@@ -61,7 +62,7 @@ def command(
     conformance triage                        the newest run
     conformance triage --run reports/runs/NIGHT --limit 5 --timeout 1800
     conformance triage --no-blame             no new environments
-    conformance triage --commits              the commit of jax, too
+    conformance triage --layers --commits     the layer and the commit of jax, too
     conformance triage --fresh --json -       repeat all, for a script
 
     Host faults and flaky jobs are not investigated. Exit status: 0 all investigations have a
@@ -75,7 +76,8 @@ def command(
     triage = Triage(
         context=context, directory=context.runs.open(run or directory), say=output.print,
         options=TriageOptions(
-            limit=limit, timeout=timeout, blame=blame, fresh=fresh, jax_location=location
+            limit=limit, timeout=timeout, blame=blame, fresh=fresh, jax_location=location,
+            layers=layers,
         ),
     )  # fmt: skip
     with explain_interrupt(RESTART):

@@ -22,7 +22,7 @@ from conformance.cli.options import (
 from conformance.cli.output import STANDARD_OUTPUT, json_option, open_console
 from conformance.cli.progress import ProgressLines, explain_interrupt
 from conformance.cli.run_options import cache_options, write_site_of
-from conformance.cli.target_options import commit_options, suite_options
+from conformance.cli.target_options import origin_options, suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @timeout_option(f"Timeout of one test of a suite.  [default: of the suite, {TIMEOUT:g} for a path]")
 @suite_options
-@commit_options
+@origin_options
 @with_option
 @no_downloads_option
 @fresh_option
@@ -106,7 +106,7 @@ def command(
     conformance upgrade 0.5.3 latest --suite tests --with ./my-package -- -m "not slow"
     conformance upgrade requirements.txt latest           from the versions of a lock
     conformance upgrade path:/opt/env/bin/python latest   from an existing environment
-    conformance upgrade 0.5.3 latest --blame --commits    find package and commit of each change
+    conformance upgrade 0.5.3 latest --blame --layers --commits    package, layer, commit
 
     Exit status: 0 nothing breaks, 1 a case breaks or silently changes, 3 nothing selected.
     """

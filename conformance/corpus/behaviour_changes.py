@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 from packaging.version import Version
@@ -30,6 +30,7 @@ ShownBy = Literal[
 """The part of a golden that changes: the outcome of a case, its error, value or facts, or an IR."""
 
 
+CULPRIT: Final = r"^(jax@[0-9a-f]{12}|jaxlib)?$"
 SOURCE_WORDS: Final = {
     "changelog": "JAX's changelog",
     "jaxlib": "(the compiler or runtime in jaxlib)",
@@ -51,6 +52,9 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         advice: Code that works before and after the change, or empty.
         observed_in: The release in which the goldens change, if it is not `release`.
         why: The reason for the difference between the two.
+        culprit: The commit of jax that made the change, `jax@<hash>`, or `jaxlib`, found by running
+            the first case; empty if it was not searched for, or not found.
+        layer: The layer that made the change, found by repeating its computations, or empty.
     """
 
     release: str
@@ -61,6 +65,8 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     advice: str = ""
     observed_in: str = ""
     why: str = ""
+    culprit: Annotated[str, msgspec.Meta(pattern=CULPRIT)] = ""
+    layer: str = ""
 
     @property
     def cases(self) -> tuple[str, ...]:

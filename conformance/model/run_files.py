@@ -71,6 +71,7 @@ class Evidence(
         culprits: Packages that make the difference between them.
         commits: The commit that makes the difference; several if one of them does, and the others
             cannot be tried.
+        layer: The layer that makes the difference, with the reason; empty if not searched for.
         remarks: Lines about the culprits, e.g. the revisions of XLA between two releases.
         repro: Path of the reproduction, relative to the run directory; empty if there is none.
         command: Command that runs the reproduction.
@@ -88,6 +89,7 @@ class Evidence(
     confirmed: bool = False
     culprits: tuple[Culprit, ...] = ()
     commits: tuple[CulpritCommit, ...] = ()
+    layer: str = ""
     remarks: tuple[str, ...] = ()
     repro: str = ""
     command: str = ""

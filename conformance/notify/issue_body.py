@@ -256,6 +256,8 @@ def _render_findings(found: Evidence) -> Iterator[str]:
         head = "**Commit:**" if len(found.commits) == 1 else "**One of these commits:**"
         lines = (f"- {to_code(format_commit(commit))}" for commit in found.commits)
         yield f"{head}\n\n" + "\n".join(lines)
+    if found.layer:
+        yield f"**Layer:** {to_code(found.layer)}"
     if found.remarks:
         yield "\n".join(f"- {to_code(text)}" for text in found.remarks)
     if found.unresolved:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.engine.golden_history import GoldenChange
     from conformance.golden.contents import Content
     from conformance.model.case import Case
@@ -153,6 +154,8 @@ class _Writer:
         lines += [f"  - advice: {change.advice}"] if change.advice else []
         if change.observed_in:
             lines.append(f"  - upstream says {change.release}: {change.why}")
+        if origin := _describe_origin(change):
+            lines.append(f"  - found by running: {origin}")
         return "\n".join(lines)
 
     def _render_undeclared(self, changes: Iterable[GoldenChange]) -> Iterator[str]:
@@ -315,3 +318,11 @@ def _compare_members(
 def _join_codes(texts: Sequence[str]) -> str:
     more = f" and {len(texts) - ROWS} more" if len(texts) > ROWS else ""
     return "; ".join(to_code(text, MOST) for text in texts[:ROWS]) + more
+
+
+def _describe_origin(change: BehaviourChange) -> str:
+    """Return the commit or the package behind a change, and the layer, as far as known."""
+    thread = change.culprit.replace("jax@", "jax-ml/jax@")
+    url = find_thread_url(thread)
+    parts = [f"[{thread}]({url})" if url else thread, change.layer]
+    return ", ".join(filter(None, parts))

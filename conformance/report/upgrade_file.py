@@ -73,6 +73,7 @@ class SearchedPackages(msgspec.Struct, frozen=True, kw_only=True):
         untold: Why no packages were found; empty if they were.
         commits: The commit of jax that made the change; several if one of them did.
         remarks: Lines about the packages.
+        layer: The layer that made the change, with the reason.
     """
 
     case: str
@@ -81,6 +82,7 @@ class SearchedPackages(msgspec.Struct, frozen=True, kw_only=True):
     untold: str = ""
     commits: tuple[CulpritCommit, ...] = ()
     remarks: tuple[str, ...] = ()
+    layer: str = ""
 
 
 class UpgradeChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -366,6 +368,7 @@ def _make_searched(culprits: Culprits) -> SearchedPackages:
         untold=culprits.doubts,
         commits=culprits.commits,
         remarks=culprits.remarks,
+        layer=culprits.layer,
     )
 
 

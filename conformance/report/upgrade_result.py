@@ -272,7 +272,8 @@ def add_culprits(upgraded: UpgradeResult, found: Mapping[int, Culprits]) -> Upgr
         searched = [found[id(m.step)] for m in group.members if id(m.step) in found]
         if searched:
             # Without other suspects the packages are known, but not the commit.
-            with_commit = bool(searched[0].commits or searched[0].remarks)
+            first = searched[0]
+            with_commit = bool(first.commits or first.remarks or first.layer)
             by_step |= {
                 id(m.step): searched[0] for m in group.members if m.other_suspects or with_commit
             }
@@ -305,6 +306,8 @@ def render_culprits(change: UpgradeCaseStep) -> Iterator[str]:
     for commit in found.commits:
         head = "commit" if len(found.commits) == 1 else "one of"
         yield f"{head}: {sanitize(format_commit(commit))}"
+    if found.layer:
+        yield f"layer: {sanitize(found.layer)}"
     yield from map(sanitize, found.remarks)
     if found.doubts:
         head = "" if found.guilty else f"the package was not found{tried}: "

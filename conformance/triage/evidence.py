@@ -173,6 +173,8 @@ def render_evidence(found: Evidence) -> Iterator[str]:
         yield f"culprit: {format_culprit(culprit)}"
     for commit in found.commits:
         yield f"{'commit' if len(found.commits) == 1 else 'one of'}: {format_commit(commit)}"
+    if found.layer:
+        yield f"layer: {found.layer}"
     yield from found.remarks
     if found.repro:
         yield f"reproduction: {found.command}"

@@ -16,6 +16,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run_files import Culprit
+from conformance.triage.layers.verdict import Layer, LayerAnswer
 from tests.engine.records import record
 
 CASE = Case(id="f/a", family="f", topic="t", name="a", kind="program", file=Path("t.py"), line=1)
@@ -32,6 +33,9 @@ def planned(**versions: str) -> PlannedCell:
 class FakeServices:
     """Services in which a case became wrong between two points."""
 
+    layers = False
+    jax_location = ""
+
     def __init__(self, *versions: dict[str, str], right: str = "0.5.0") -> None:
         self.points = [planned(**one) for one in versions]
         self.right = right
@@ -47,10 +51,19 @@ class FakeServices:
 
     def bisect(self, *_: Any) -> Any:
         """Return the first of both points as the last good one."""
-        return SimpleNamespace(
+        answer = SimpleNamespace(
             labels=["0.5.0", "0.6.0"], points=self.points, last_good=0, first_bad=1,
             is_confirmed=True, flaky={}, predicate=SimpleNamespace(about="deviates"),
         )  # fmt: skip
+        return SimpleNamespace(answer=answer)
+
+    def find_layer(self, *_: Any) -> LayerAnswer:
+        """Return the compiler."""
+        return LayerAnswer(layer=Layer.COMPILER, reason="it is bad there")
+
+    def find_commit(self, *_: Any) -> Any:
+        """Raise an error of the network."""
+        raise InfrastructureError("no clone")
 
     def blame(self, *_: Any) -> Any:
         """Raise an error of the network."""
@@ -64,6 +77,17 @@ class FakeServices:
 def investigate(world: Any, *, blame: bool = True) -> Any:
     """Return the evidence of an investigation."""
     return Investigation(world, "c", WRONG, CASE, CELL, blame).collect()
+
+
+def test_layer_is_kept_where_the_commit_cannot_be_had() -> None:
+    """Each part of the evidence is separate."""
+    world = FakeServices({"jax": "1"}, {"jax": "1.1"})
+    world.layers, world.jax_location = True, "https://example.org/jax"
+    one = investigate(world)
+    assert one.layer == "compiler (it is bad there)"
+    assert one.commits == ()
+    assert "no commit: no clone" in one.unresolved
+    assert one.unfinished
 
 
 def test_only_package_that_differs_is_the_culprit() -> None:

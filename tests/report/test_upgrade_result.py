@@ -99,7 +99,7 @@ def test_culprits_hold_for_their_whole_group(tmp_path: Path) -> None:
     assert changes["f/a"]["searched"] is None
     assert changes["f/c"]["culprit"] == "numpy"
     assert changes["f/c"]["searched"] == {
-        "case": "f/b", "beside": (), "untold": "", "commits": (), "remarks": (),
+        "case": "f/b", "beside": (), "untold": "", "commits": (), "remarks": (), "layer": "",
         "guilty": (({"package": "numpy", "from": "2.2.0", "to": "2.3.0"},),),
     }  # fmt: skip
     assert list(find_unclear(upgraded, frozenset(Effect))) == []

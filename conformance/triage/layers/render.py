@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from conformance.triage.layers.verdict import LayerAnswer
 
 
+def describe_layer(answer: LayerAnswer) -> str:
+    """Return the layer in a line, with the reason.
+
+    Args:
+        answer: The answer.
+    """
+    return f"{answer.layer}{f' ({answer.reason})' if answer.reason else ''}"
+
+
 def render_layer(answer: LayerAnswer, good: str, bad: str) -> Iterator[str]:
     """Yield the lines of an answer.
 
@@ -21,7 +30,7 @@ def render_layer(answer: LayerAnswer, good: str, bad: str) -> Iterator[str]:
         good: Name of the good release.
         bad: Name of the bad release.
     """
-    yield f"layer: {answer.layer}{f' ({answer.reason})' if answer.reason else ''}"
+    yield f"layer: {describe_layer(answer)}"
     if answer.layer is Layer.NONE:
         return
     names = {GOOD: good, BAD: bad}

@@ -222,11 +222,13 @@ class LayerJudge:
             place = (GOOD, BAD) if crossed[0] == "unknown" else (BAD, GOOD)
             reason = self._explain(*place, calls[place[0]])
             return self._answer(Layer.NOT_SEPARABLE, reason, bad, table)
-        if crossed == ("bad", "good"):
+        # Like neither release is not good, too: uninitialised memory is never the same.
+        is_good = crossed[0] == "good", crossed[1] == "good"
+        if is_good == (False, True):
             return self._answer(
                 Layer.COMPILER, "it is bad exactly where the compiler is the bad one", bad, table
             )
-        if crossed == ("good", "bad"):
+        if is_good == (True, False):
             return self._answer(*self._judge_front_end(good, bad), bad, table)
         return self._answer(
             Layer.INTERACTION, "neither the producer nor the compiler alone decides", bad, table

@@ -40,6 +40,7 @@ class Culprits:
         doubts: Reasons why the answer is incomplete; empty if it is complete.
         commits: The commit of jax that made the change; several if one of them did.
         remarks: Lines about the packages, e.g. the revisions of XLA between two releases.
+        layer: The layer that made the change, with the reason; empty if not searched for.
     """
 
     case: str
@@ -48,6 +49,7 @@ class Culprits:
     doubts: str = ""
     commits: tuple[CulpritCommit, ...] = ()
     remarks: tuple[str, ...] = ()
+    layer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
