@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -149,16 +151,16 @@ class LayerSearch:
         return LayerResult(good=names[0], bad=names[1], answer=answer, predicate=about)
 
     def _find_layer(self, cells: tuple[PlannedCell, PlannedCell], *, by_facts: bool) -> LayerAnswer:
-        versions = [self._get_version(planned) for planned in cells]
+        versions = [self.get_version(planned) for planned in cells]
         if not all(versions):
             return LayerAnswer(layer=Layer.NOT_SEPARABLE, reason=NO_WRITER)
-        recordings = [self._record(planned, versions) for planned in cells]
-        replays = {
-            (producer, compiler): self._replay(
-                recordings[producer], cells[compiler], versions[compiler], f"{producer}{compiler}"
+        # At the same time: each job is a process of its own.
+        with ThreadPoolExecutor(len(PAIRS)) as pool:
+            recordings = list(pool.map(lambda planned: self.record(planned, versions), cells))
+            repeated = pool.map(
+                lambda pair: self.repeat(recordings[pair[0]], cells[pair[1]]), PAIRS
             )
-            for producer, compiler in PAIRS
-        }
+            replays = dict(zip(PAIRS, repeated, strict=True))
         good, bad = (_find_error(self._observed[planned.cell.id]) for planned in cells)
         return LayerJudge(
             recordings=(recordings[0], recordings[1]), ends=(good, bad), replays=replays,
@@ -216,8 +218,15 @@ class LayerSearch:
             wanted=find_requirements(self.target, wanted, locks), slots=2,
         )  # fmt: skip
 
-    def _get_version(self, planned: PlannedCell) -> str:
-        """Return the version of StableHLO that a cell reads, empty if it reads no artifacts."""
+    def get_version(self, planned: PlannedCell) -> str:
+        """Return the version of StableHLO that a cell reads, empty if it reads no artifacts.
+
+        Args:
+            planned: The cell.
+
+        Raises:
+            InfrastructureError: If the probe of the worker fails for a reason of the host.
+        """
         known = self._versions.get(planned.cell.id)
         if known is None:
             finished = self._probe(planned, "describe_compiler", {})
@@ -225,10 +234,19 @@ class LayerSearch:
             self._versions[planned.cell.id] = known
         return known
 
-    def _record(self, planned: PlannedCell, versions: Sequence[str]) -> Recording:
-        """Return the recording of the target in a cell, with artifacts in some versions."""
-        name = "-".join((planned.cell.id, *sorted({*versions})))
-        folder = self.folder / "recorded" / name
+    def record(self, planned: PlannedCell, versions: Sequence[str]) -> Recording:
+        """Return the recording of the target in a cell, made if it is missing.
+
+        Args:
+            planned: The cell.
+            versions: Versions of StableHLO in which modules are written.
+
+        Raises:
+            UsageError: If the case cannot run in the cell.
+            InfrastructureError: If a probe of the worker fails for a reason of the host.
+        """
+        digest = hashlib.sha256(" ".join(sorted({*versions})).encode()).hexdigest()[:8]
+        folder = self.folder / "recorded" / f"{planned.cell.id}-{digest}"
         if folder.exists():
             return Recording(folder)
         folder.mkdir(parents=True)
@@ -247,11 +265,18 @@ class LayerSearch:
         self._probe(planned, "record", params, case)
         return Recording(folder)
 
-    def _replay(
-        self, recording: Recording, planned: PlannedCell, version: str, name: str
-    ) -> Replay:
-        """Return the results of repeating a recording with the compiler of a cell."""
-        folder = recording.folder / f"repeated-{planned.cell.id}-{name}"
+    def repeat(self, recording: Recording, planned: PlannedCell) -> Replay:
+        """Return the results of repeating a recording with the compiler of a cell.
+
+        Args:
+            recording: The recording.
+            planned: The cell.
+
+        Raises:
+            InfrastructureError: If a probe of the worker fails for a reason of the host.
+        """
+        version = self.get_version(planned)
+        folder = recording.folder / f"repeated-{planned.cell.id}"
         replay = Replay(folder)
         calls = [call for call in recording.calls if not call.reasons and call.modules]
         devices = 1 + max((max(call.options["devices"], default=0) for call in calls), default=0)
