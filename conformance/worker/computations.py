@@ -103,11 +103,15 @@ class ComputationRecorder:
     Args:
         folder: Folder of the recording; created if missing.
         versions: Versions of StableHLO in which modules are written.
+        compile_only: Whether nothing is called: then each compilation is a line.
     """
 
-    def __init__(self, folder: Path, versions: Iterable[str]) -> None:
+    def __init__(
+        self, folder: Path, versions: Iterable[str], *, compile_only: bool = False
+    ) -> None:
         self._folder = folder
         self._versions = tuple(versions)
+        self._compile_only = compile_only
         self._compiled: dict[int, _Compiled] = {}
         self._jaxprs: dict[int, tuple[Any, str]] = {}
         self._count = 0
@@ -133,6 +137,8 @@ class ComputationRecorder:
             except Exception as error:
                 self._write({**line, "error": describe_error(error, "compile")})
                 raise
+            if self._compile_only:
+                self._write({**line, "error": None})
             self._compiled[id(executable)] = _Compiled(executable, line)
             return executable
 
@@ -168,9 +174,9 @@ class ComputationRecorder:
                 modules[version] = self._store(write_portable(module, version))
             except Exception as error:
                 problems[version] = str(error).strip().partition("\n")[0]
-        if b"chlo" in mlir.module_to_bytecode(module):
-            # A portable artifact has no CHLO: its writer expands it, which else the compiler does.
-            modules[TEXT] = self._store(render_module(module).encode())
+        # The writer of artifacts expands some operations (CHLO, complex functions), which is the
+        # compiler's part: a release that can read the text repeats that.
+        modules[TEXT] = self._store(render_module(module).encode())
         _, jaxpr = self._jaxprs.get(id(module), (None, ""))
         return {
             "name": str(module.operation.attributes["sym_name"]).strip('"'),

@@ -26,7 +26,7 @@ from conformance.worker.computations import (
     get_stablehlo_version,
 )
 from conformance.worker.job import load_case
-from conformance.worker.stages import build, describe_arguments, jit_program
+from conformance.worker.stages import build, describe_arguments, describe_shape, jit_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ def record(env: Env, *, folder: str, versions: Sequence[str], case: Mapping[str,
     Returns:
         Nothing of interest; the recording is in the folder.
     """
-    recorder = ComputationRecorder(Path(folder), versions)
+    recorder = ComputationRecorder(Path(folder), versions, compile_only=env.compile_only)
     # How a case ends is known from its regular job.
     with contextlib.suppress(BaseException):
         fn = load_case(case["file"], case["family"], case["name"])
@@ -64,8 +64,8 @@ def record(env: Env, *, folder: str, versions: Sequence[str], case: Mapping[str,
 def _run_program(env: Env, built: Any) -> None:
     jitted = jit_program(built)
     if env.compile_only:
-        args, kwargs = describe_arguments(built, lambda leaf: leaf)
-        env.compile(jitted.lower(*args, **kwargs))
+        args, kwargs = describe_arguments(built, describe_shape)
+        env.compile(env.lower(jitted.trace(*args, **kwargs)))
         return
     args, kwargs = env.values((built.args, built.kwargs))
     jax.block_until_ready(jitted(*args, **kwargs))
@@ -126,7 +126,8 @@ class _Replayer:
         self._source = source
         self._target = target
         self._version = version
-        self._backend = xla_bridge.get_backend()
+        # The compiler of a topology has a client of its own.
+        self._backend = env.devices[0].client if env.compile_only else xla_bridge.get_backend()
         self._compiled: dict[str, Any] = {}
         (target / BLOBS).mkdir(parents=True, exist_ok=True)
 
@@ -151,16 +152,21 @@ class _Replayer:
             file.write(json.dumps(result) + "\n")
 
     def _compile(self, line: dict[str, Any]) -> Any:
-        modules = line["modules"]
-        digest = modules.get(TEXT, modules[self._version])
-        key = json.dumps([digest, line["options"]], sort_keys=True)
+        text, artifact = line["modules"][TEXT], line["modules"].get(self._version)
+        key = json.dumps([text, line["options"]], sort_keys=True)
         if key not in self._compiled:
-            contents = (self._source / BLOBS / digest).read_bytes()
             with mlir.make_ir_context():
-                read = parse_module if TEXT in modules else read_portable
-                module = read(contents)
+                try:
+                    module = parse_module(self._read(text))
+                except ValueError:
+                    if artifact is None:
+                        raise
+                    module = read_portable(self._read(artifact))
                 self._compiled[key] = compile_module(self._backend, module, line["options"])
         return self._compiled[key]
+
+    def _read(self, digest: str) -> bytes:
+        return (self._source / BLOBS / digest).read_bytes()
 
     def _execute(self, executable: Any, line: dict[str, Any]) -> list[dict[str, Any]]:
         devices = find_devices(self._backend, line["options"]["devices"])
@@ -171,7 +177,7 @@ class _Replayer:
 
     def _load_array(self, described: dict[str, Any], devices: Sequence[Any]) -> Any:
         dtype, shape = jax.numpy.dtype(described["dtype"]), tuple(described["shape"])
-        contents = [(self._source / BLOBS / name).read_bytes() for name in described["shards"]]
+        contents = map(self._read, described["shards"])
         shards = [
             jax.device_put(np.frombuffer(data, dtype).reshape(shape), device)
             for data, device in zip(contents, devices, strict=True)

@@ -114,7 +114,7 @@ class Observer:
         args, kwargs = built.args, built.kwargs
         # Arrays are on the devices of this host, the program is for the devices of a topology.
         if env.compile_only:
-            args, kwargs = describe_arguments(built, _describe_shape)
+            args, kwargs = describe_arguments(built, describe_shape)
         elif distributed.is_distributed():
             args, kwargs = describe_arguments(built, distributed.describe_argument)
         with self._run_stage("trace"):
@@ -318,8 +318,12 @@ def describe_arguments(
     }
 
 
-def _describe_shape(leaf: Any) -> Any:
-    """Return the shape and dtype of an array, without its device; other leaves stay unchanged."""
+def describe_shape(leaf: Any) -> Any:
+    """Return the shape and dtype of an array, without its device; other leaves stay unchanged.
+
+    Args:
+        leaf: A leaf of the arguments of a program.
+    """
     if not isinstance(leaf, jax.Array) or is_key(leaf):
         return leaf
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
