@@ -146,9 +146,27 @@ class Repository:
         Raises:
             GitError: If git fails.
         """
-        limits = ["--", *paths] if paths else []
         order = ["--first-parent", "--reverse"]
-        return list(self._parse(self._read("log", *order, _FORMAT, f"{older}..{newer}", *limits)))
+        found = list(self._parse(self._read("log", *order, _FORMAT, f"{older}..{newer}")))
+        if not paths or not found:
+            return found
+        # Not by `git log -- PATH`: it leaves out the first commit of a range if that is a merge
+        # whose second parent has the same files.
+        names = [older, *(commit.hash for commit in found)]
+        contents = self._find_contents(names, paths)
+        return [
+            commit
+            for commit, before, after in zip(found, contents, contents[1:], strict=False)
+            if before != after
+        ]
+
+    def _find_contents(self, commits: Sequence[str], paths: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the hashes of files and folders at some commits; empty where one is missing."""
+        queries = "".join(f"{commit}:{path}\n" for commit in commits for path in paths)
+        answers = self._read("cat-file", "--batch-check=%(objectname)", stdin=queries).splitlines()
+        hashes = ["" if answer.endswith(" missing") else answer for answer in answers]
+        size = len(paths)
+        return [tuple(hashes[n : n + size]) for n in range(0, len(hashes), size)]
 
     def read_commit(self, revision: str) -> SourceCommit:
         """Return one commit.
@@ -238,17 +256,17 @@ class Repository:
         if missing := sorted(absent.intersection(files.values())):
             _fetch(self.folder, self.url, contents=missing)
 
-    def _read(self, *arguments: str) -> str:
+    def _read(self, *arguments: str, stdin: str = "") -> str:
         """Run git in the repository; a damaged clone is made again."""
         try:
-            return run_git(arguments, self.folder)
+            return run_git(arguments, self.folder, stdin=stdin)
         except NoGitError:
             raise
         except GitError as error:
             if not self.is_clone or not _CORRUPT.search(str(error)):
                 raise
         _ensure_clone(self.folder, self.url, again=True)
-        return run_git(arguments, self.folder)
+        return run_git(arguments, self.folder, stdin=stdin)
 
     def _parse(self, text: str) -> Iterator[SourceCommit]:
         for entry in text.split(_SEPARATOR):

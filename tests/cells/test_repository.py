@@ -56,6 +56,19 @@ def test_history_follows_first_parents(upstream: MadeRepository, tmp_path: Path)
     assert [commit.date for commit in in_library] == ["2025-01-02", "2025-01-06"]
 
 
+def test_merge_that_equals_its_pull_request_is_listed(
+    upstream: MadeRepository, tmp_path: Path
+) -> None:
+    """Git itself leaves out the first commit of a range if it is such a merge."""
+    upstream.git("checkout", "--quiet", "-b", "another")
+    upstream.commit("part of a pull request", {"lib/__init__.py": "x = 5\n"})
+    upstream.git("checkout", "--quiet", "main")
+    upstream.git("merge", "--quiet", "--no-ff", "-m", "Merge pull request #13", "another")
+    repository = open_repository(str(upstream.folder), tmp_path)
+    found = repository.list_commits("main~1", "main", ["lib"])
+    assert [commit.title for commit in found] == ["Merge pull request #13"]
+
+
 def test_history_to_a_release_branch_leads_over_its_commits(
     upstream: MadeRepository, tmp_path: Path
 ) -> None:
