@@ -94,7 +94,7 @@ def read_log(log: Path) -> list[dict[str, Any]]:
 def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict[str, Any]:
     """Return the answer for a line of the history."""
     before = RELEASES[RELEASES.index(change.shown_at) - 1]
-    case = context.find_case(change.cases[0])
+    case = context.select_cases([change.cases[0]])[0]
     # A change of an error's message is seen only if messages are compared.
     options = SearchOptions(
         good=before, bad=change.shown_at, jobs=1,

@@ -74,7 +74,7 @@ def key_of(row: dict[str, Any]) -> tuple[str, str, str]:
 def search(context: ProjectContext, change: BehaviourChange) -> dict[str, Any]:
     """Return the layer of a line of the history."""
     before = RELEASES[RELEASES.index(change.shown_at) - 1]
-    case = context.find_case(change.cases[0])
+    case = context.select_cases([change.cases[0]])[0]
     platform = "" if "cpu" in case.platforms or not case.platforms else case.platforms[0]
     options = SearchOptions(good=before, bad=change.shown_at, platform=platform)
     row = {
