@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from packaging.version import Version
 
 from conformance.app.axes import make_axis
 from conformance.app.layer_search import LayerResult, LayerSearch
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.search_options import SearchOptions
     from conformance.app.target import Target
+    from conformance.cells.lock import Lock
 
 
 def find_layer_target(
@@ -70,26 +74,43 @@ def find_layers(
         InfrastructureError: If an environment cannot be provided, or the disk refuses.
     """
     place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
-    axis = make_axis(context, options, place)
+    versions = (context.find_release(text) for text in (options.good, options.bad))
+    good, bad = map(Version, versions)
+    is_reversed = good > bad
+    # An axis leads from the older to the newer release.
+    axis = make_axis(context, replace(options, find="fix" if is_reversed else "bad"), place)
     session = Session(context=context)
     points = AxisCells(
         axis.points, make_preparer(session, target, options.wanted), check=lambda: None
     )
     chosen = list(range(len(points))) if options.every else [0, len(points) - 1]
-    with (
-        temporary_folder("layers") as folder,
-        closing(session.make_warm_executor(points.locks, slots=2)) as executor,
-    ):
-        layers = LayerSearch(
-            session=session, target=target, options=options, folder=folder,
-            executor=executor, locks=points.locks,
-        )  # fmt: skip
+    if is_reversed:
+        chosen.reverse()
+    with _open_search(session, target, options, points.locks) as layers:
         cells = [points[number] for number in chosen]
         layers.observe(cells)
-        for (first, good), (second, bad) in pairwise(zip(chosen, cells, strict=True)):
+        for (first, one), (second, other) in pairwise(zip(chosen, cells, strict=True)):
             names = points.labels[first], points.labels[second]
             say(f"{names[0]} and {names[1]}")
-            yield layers.compare(names, (good, bad), required=not options.every)
+            yield layers.compare(names, (one, other), required=not options.every)
+
+
+@contextmanager
+def _open_search(
+    session: Session,
+    target: Case | ProgramTarget,
+    options: SearchOptions,
+    locks: dict[str, Lock],
+) -> Iterator[LayerSearch]:
+    """Open a search, with warm workers and a folder of recordings until it ends."""
+    with (
+        temporary_folder("layers") as folder,
+        closing(session.make_warm_executor(locks, slots=2)) as executor,
+    ):
+        yield LayerSearch(
+            session=session, target=target, options=options, folder=folder,
+            executor=executor, locks=locks,
+        )  # fmt: skip
 
 
 def find_layer_of_change(
@@ -115,14 +136,7 @@ def find_layer_of_change(
         return LayerAnswer(layer=Layer.NOT_SEPARABLE, reason="a test of a suite is not recorded")
     session = Session(context=context)
     try:
-        with (
-            temporary_folder("layers") as folder,
-            closing(session.make_warm_executor(found.locks, slots=2)) as executor,
-        ):
-            layers = LayerSearch(
-                session=session, target=target, options=options, folder=folder,
-                executor=executor, locks=found.locks,
-            )  # fmt: skip
+        with _open_search(session, target, options, found.locks) as layers:
             layers.observe(cells)
             return layers.compare(names, cells, required=False).answer
     except ConformanceError as error:
