@@ -201,7 +201,7 @@ def agrees(row: dict[str, Any], clone: Path) -> bool:
     assert cited is not None
     if not cited[1]:
         return bool(cited[2] in row["references"])
-    names = [name.removeprefix("jax@") for name in (row["culprit"], *row["others"])]
+    names = [name.removeprefix("jax@") for name in (row["culprit"], *row.get("others", []))]
     return any(is_part(cited[1], name, clone) for name in names if name != "jaxlib")
 
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from conformance.cells.environment_locks import lock_creation
 from conformance.cells.git import GitError, NoGitError, run_git
 from conformance.cells.secret_masking import mask_text
+from conformance.cells.source_commit import SHORT, SourceCommit
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import disk_error
 
@@ -25,15 +26,11 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "repositories"
 """Folder of the cache with the clones."""
-SHORT: Final = 12
-"""Hexadecimal digits of a commit in names and messages."""
 PATIENCE: Final = 3600.0
 """Seconds to clone a repository with a long history."""
 PARTIAL: Final = "--filter=blob:none"
 """Option of a clone without the contents of files."""
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
-_REFERENCE: Final = re.compile(r"(?:(?<![\w&])#|/(?:issues|pull)/)(\d+)\b")
-_HASH: Final = re.compile(r"(?<![\w/])[0-9a-f]{10,40}\b")
 _SEPARATOR: Final = "\x1e"
 _FORMAT: Final = f"--format=%H%x00%cs%x00%s%x00%B{_SEPARATOR}"
 _CORRUPT: Final = re.compile(
@@ -43,39 +40,6 @@ _CORRUPT: Final = re.compile(
     re.IGNORECASE,
 )
 """Messages of git about a repository whose files are damaged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCommit:
-    """A commit.
-
-    Attributes:
-        hash: The whole hash, 40 hexadecimal digits.
-        date: Date of the commit, `YYYY-MM-DD`.
-        title: First line of its message.
-        message: The whole message.
-    """
-
-    hash: str
-    date: str
-    title: str
-    message: str
-
-    @property
-    def short(self) -> str:
-        """The first digits of the hash."""
-        return self.hash[:SHORT]
-
-    @property
-    def references(self) -> tuple[str, ...]:
-        """The issues and pull requests in its message, `#NUMBER`, each once."""
-        found = _REFERENCE.findall(self.message)
-        return tuple(dict.fromkeys(f"#{number}" for number in found))
-
-    @property
-    def mentioned(self) -> tuple[str, ...]:
-        """The hashes in its message, such as that of a commit that it reverts."""
-        return tuple(dict.fromkeys(_HASH.findall(self.message)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,6 +185,16 @@ class TestWords:
 class TestPages:
     """Markdown that can be looked things up in."""
 
+    def test_origin_that_was_found_by_running_follows(self) -> None:
+        """A commit of jax is a link; jaxlib is a name."""
+        commit = change(culprit="jax@0123456789ab", layer="front end: tracing")
+        text = page(turn(WORKS, raised()), changes=(commit,))
+        link = "https://github.com/jax-ml/jax/commit/0123456789ab"
+        thread = f"[jax-ml/jax@0123456789ab]({link})"
+        assert f"  - found by running: {thread}, front end: tracing" in text.splitlines()
+        text = page(turn(WORKS, raised()), changes=(change(culprit="jaxlib"),))
+        assert "  - found by running: jaxlib" in text.splitlines()
+
     def test_a_change_with_its_source_and_evidence(self) -> None:
         """Under the release with its day."""
         text = page(turn(WORKS, raised()), changes=(change(advice="write `pvary`."),))

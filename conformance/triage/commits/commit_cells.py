@@ -18,7 +18,7 @@ from packaging.version import Version
 from conformance.cells.cell import Cell
 from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.provision import provision
-from conformance.cells.repository import SHORT
+from conformance.cells.source_commit import SHORT
 from conformance.cells.source_tree import provide_sources
 from conformance.engine.environment import make_worker_environment
 from conformance.errors import InfrastructureError
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.cells.lock import Lock
-    from conformance.cells.repository import Repository, SourceCommit
+    from conformance.cells.repository import Repository
+    from conformance.cells.source_commit import SourceCommit
     from conformance.cells.source_tree import SourcePackage
     from conformance.engine.job import PlannedCell
     from conformance.model.run import Exclusion

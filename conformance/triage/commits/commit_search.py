@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.cells.repository import SourceCommit
+    from conformance.cells.source_commit import SourceCommit
     from conformance.engine.stored_job import StoredJob
     from conformance.search.answers import SearchStep
     from conformance.search.bisection import ChangePoint, States

@@ -22,7 +22,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.cells.repository import SourceCommit
+    from conformance.cells.source_commit import SourceCommit
     from conformance.search.answers import SearchStep
     from conformance.search.axes import PackageMove
     from conformance.triage.commits.commit_cells import CommitCells

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from conformance.cells.repository import Repository, SourceCommit
+    from conformance.cells.repository import Repository
+    from conformance.cells.source_commit import SourceCommit
 
 PINS: Final = ("third_party/xla/revision.bzl", "third_party/xla/workspace.bzl")
 """Files that pin the revision: the first from 0.7.0, the second before."""

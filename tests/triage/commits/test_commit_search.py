@@ -14,7 +14,8 @@ import pytest
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock
-from conformance.cells.repository import Repository, SourceCommit
+from conformance.cells.repository import Repository
+from conformance.cells.source_commit import SourceCommit
 from conformance.cells.source_tree import SourcePackage
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import PlannedCell
