@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from jax._src import compiler, pjit
+from jax._src import api, compiler, pjit
 from jax._src.interpreters import mlir, pxla
 
 from conformance.worker.jaxprs import encode_jaxpr
@@ -35,6 +35,7 @@ TEXT = "text"
 HELD = "holds more than the host: tokens, callbacks or side effects"
 MUTABLE = "writes to mutable references"
 REMOTE = "spans processes"
+UNREADABLE = "has arrays that cannot be copied to the host"
 
 
 def find_portable_writer() -> Any:
@@ -148,8 +149,11 @@ class ComputationRecorder:
         mlir.lower_jaxpr_to_module = lower_jaxpr_to_module
         compiler.compile_or_get_cached = compile_or_get_cached
         pxla.ExecuteReplicated.__call__ = call_and_record
-        # From the second call on the C++ fast path would skip all of this.
+        # From the second call on the C++ fast paths would skip all of this.
         pjit._get_fastpath_data = lambda *_, **__: None
+        pxla.MeshExecutable.create_cpp_call = lambda *_, **__: None
+        # Up to 0.9.2, `pmap` has a fast path of its own.
+        api._PmapFastpathData = lambda *_, **__: None
         jax.config.update("jax_enable_compilation_cache", False)
 
     def _keep_jaxpr(self, module: Any, jaxpr: Any) -> None:
@@ -193,20 +197,34 @@ class ComputationRecorder:
             return call(executable, *args)
         reasons = [*compiled.line["reasons"], *find_reasons(executable)]
         line = {**compiled.line, "reasons": list(dict.fromkeys(reasons))}
-        inputs: list[Any] = []
-        if not reasons:
-            kept = [arg for n, arg in enumerate(args) if n in executable.kept_var_idx]
-            # Copied before the call, which may donate them; as it places them on its devices.
-            inputs = [self._describe_array(array) for array in executable.in_handler(kept)]
+        # Copied before the call, which may donate them.
+        inputs = self._describe_arrays(line, lambda: _place(executable, args))
         try:
             outputs = call(executable, *args)
             jax.block_until_ready(outputs)
         except Exception as error:
             self._write({**line, "inputs": inputs, "error": describe_error(error, "execute")})
             raise
-        described = [] if line["reasons"] else [self._describe_array(out) for out in outputs]
+        described = self._describe_arrays(line, lambda: outputs)
         self._write({**line, "inputs": inputs, "outputs": described, "error": None})
         return outputs
+
+    def _describe_arrays(
+        self, line: dict[str, Any], get: Callable[[], Iterable[Any]]
+    ) -> list[dict[str, Any]]:
+        """Return arrays as plain data; none, with a reason in `line`, if they cannot be read.
+
+        The program goes on as without a recorder, whose own transfers no guard forbids.
+        """
+        if line["reasons"]:
+            return []
+        try:
+            with jax.transfer_guard("allow"):
+                return [self._describe_array(array) for array in get()]
+        except Exception as error:
+            first = str(error).strip().partition("\n")[0]
+            line["reasons"] = [f"{UNREADABLE}: {first}"]
+            return []
 
     def _describe_array(self, array: Any) -> dict[str, Any]:
         # The physical array of typed keys.
@@ -244,6 +262,13 @@ class ComputationRecorder:
                 os.write(out, text.encode())
             finally:
                 os.close(out)
+
+
+def _place(executable: Any, args: Sequence[Any]) -> Iterable[Any]:
+    """Return the arguments that an executable reads, as it places them on its devices."""
+    kept = [arg for n, arg in enumerate(args) if n in executable.kept_var_idx]
+    placed: Iterable[Any] = executable.in_handler(kept)
+    return placed
 
 
 def find_reasons(executable: Any) -> list[str]:

@@ -57,6 +57,19 @@ def called_back(env):
     shape = jax.ShapeDtypeStruct((4,), jnp.float32)
     host = jax.jit(lambda x: jax.pure_callback(np.sin, shape, x) * (2 if newer else 1))
     return Observed(np.asarray(host(X)))
+
+
+@probe(devices=2)
+def repeated(env):
+    "Calls of one compiled function; only the last has an input that tells the ends apart."
+    newer = jaxlib.__version__ >= "0.6.2"
+    compiled = jax.jit(lambda x: x * 2).lower(X).compile()
+    inputs = [X, X, X * 3 if newer else X]
+    pairs = [np.stack([x, x]) for x in inputs]
+    with jax.transfer_guard_device_to_host("disallow"):
+        jax.block_until_ready(compiled(X))
+    mapped = jax.pmap(lambda x: x * 2)
+    return Observed([*map(np.asarray, map(compiled, inputs)), *map(np.asarray, map(mapped, pairs))])
 """
 pytestmark = [pytest.mark.project({"cases/layers/topic.py": CASES}), pytest.mark.cell]
 
@@ -101,6 +114,12 @@ def test_every_computation_is_repeated_bit_for_bit(project: Project) -> None:
     assert found["computations"]["bad"] >= 7
     assert found["reason"] == "every computation gives the same result"
     assert found["verdict"] == "runtime"
+
+
+def test_every_call_of_a_compiled_function_is_recorded(project: Project) -> None:
+    """Those through the fast paths of AOT and `pmap`, and where the program forbids transfers."""
+    found = find(project, "layers/repeated", "0.6.1", "0.6.2")
+    assert found["computations"] == {"good": 7, "bad": 7}
 
 
 def test_callback_is_not_separable(project: Project) -> None:
