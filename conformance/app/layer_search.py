@@ -225,12 +225,17 @@ class LayerSearch:
             planned: The cell.
 
         Raises:
-            InfrastructureError: If the probe of the worker fails for a reason of the host.
+            InfrastructureError: If the probe of the worker fails.
         """
         known = self._versions.get(planned.cell.id)
         if known is None:
             finished = self._probe(planned, "describe_compiler", {})
-            known = finished.blobs["stablehlo"].decode() if finished.blobs else ""
+            if finished.outcome is not Outcome.OK:
+                message = finished.error.message if finished.error else str(finished.outcome)
+                raise InfrastructureError(
+                    f"{planned.cell.id}: its version of StableHLO is unknown: {shorten(message)}"
+                )
+            known = finished.blobs.get("stablehlo", b"").decode()
             self._versions[planned.cell.id] = known
         return known
 
