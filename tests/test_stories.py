@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 STORIES = ("docs/stories.md", "examples/training/README.md")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PROGRESS = re.compile(r"^[\d,]+ (of [\d,]+ )?jobs? done\b.*\n", re.MULTILINE)
+"""A line of progress, which a command prints after half a minute: on a slow host only."""
 
 
 class Step(NamedTuple):
