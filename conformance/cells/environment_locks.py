@@ -10,6 +10,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from conformance.errors import InfrastructureError
+from conformance.files import disk_error
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -120,6 +123,31 @@ def lock_creation(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def provide_folder(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
+    """Hold the exclusive right to create a folder of the cache; see `lock_creation`.
+
+    Args:
+        folder: Folder to create; its parents are created.
+        patience: Time to wait for another process, in seconds.
+
+    Yields:
+        The descriptor of the lock.
+
+    Raises:
+        InfrastructureError: If another process holds the lock for longer than that, or the disk
+            refuses.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with lock_creation(folder, patience) as descriptor:
+            yield descriptor
+    except TimeoutError:
+        raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
+    except OSError as error:
+        raise disk_error(folder, error) from error
 
 
 def remove_marks(folder: Path) -> None:

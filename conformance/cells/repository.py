@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from conformance.cells.environment_locks import lock_creation
+from conformance.cells.environment_locks import provide_folder
 from conformance.cells.git import GitError, NoGitError, run_git
 from conformance.cells.secret_masking import mask_text
 from conformance.cells.source_commit import SHORT, SourceCommit
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import disk_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -294,21 +293,15 @@ def _ensure_clone(folder: Path, url: str, *, again: bool = False) -> None:
         url: URL of the repository.
         again: Whether a clone that is there is damaged.
     """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with lock_creation(folder, PATIENCE) as descriptor:
-            if folder.is_dir() and not again and _is_intact(folder):
-                return
-            part = folder.with_name(f"{folder.name}.part")
-            for path in (part, folder):  # of a clone that was killed, or is damaged
-                shutil.rmtree(path, ignore_errors=True)
-            _clone(url, part, descriptor)
-            # A rename is atomic: a killed clone leaves no folder that looks complete.
-            part.rename(folder)
-    except TimeoutError:
-        raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
-    except OSError as error:
-        raise disk_error(folder, error) from error
+    with provide_folder(folder, PATIENCE) as descriptor:
+        if folder.is_dir() and not again and _is_intact(folder):
+            return
+        part = folder.with_name(f"{folder.name}.part")
+        for path in (part, folder):  # of a clone that was killed, or is damaged
+            shutil.rmtree(path, ignore_errors=True)
+        _clone(url, part, descriptor)
+        # A rename is atomic: a killed clone leaves no folder that looks complete.
+        part.rename(folder)
 
 
 def _is_intact(folder: Path) -> bool:
@@ -346,7 +339,7 @@ def _fetch(folder: Path, url: str, contents: Sequence[str] = ()) -> None:
     refs = ["--stdin"] if contents else ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
     how = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", PARTIAL]
     try:
-        with lock_creation(folder, PATIENCE) as descriptor:
+        with provide_folder(folder, PATIENCE) as descriptor:
             # Locks of a fetch that was killed: this one has the right to write now.
             for stale in [*folder.glob("*.lock"), *folder.glob("refs/**/*.lock")]:
                 stale.unlink(missing_ok=True)
@@ -358,10 +351,6 @@ def _fetch(folder: Path, url: str, contents: Sequence[str] = ()) -> None:
         raise
     except GitError as error:
         raise _make_fetch_error(url, error) from None
-    except TimeoutError:
-        raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
-    except OSError as error:
-        raise disk_error(folder, error) from error
 
 
 def _make_fetch_error(url: str, error: GitError) -> InfrastructureError:

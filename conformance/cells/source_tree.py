@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.environment_locks import lock_creation
-from conformance.errors import InfrastructureError, UsageError
-from conformance.files import MALFORMED, disk_error, write_atomically
+from conformance.cells.environment_locks import provide_folder
+from conformance.errors import UsageError
+from conformance.files import MALFORMED, write_atomically
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -153,17 +153,11 @@ def provide_sources(
     # The generated files are of an installed release, so they are part of the identity.
     facts = "\0".join((commit, version, package.prefix, *map(str, package.generated.values())))
     folder = cache / FOLDER / package.name / hashlib.sha256(facts.encode()).hexdigest()[:DIGITS]
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with lock_creation(folder):
-            if _read_manifest(folder) is None:
-                _remove_unused(folder.parent)
-                _create(folder, repository, commit, package, version)
-            os.utime(folder)  # the last use, for `cache prune`
-    except TimeoutError:
-        raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
-    except OSError as error:
-        raise disk_error(folder, error) from error
+    with provide_folder(folder):
+        if _read_manifest(folder) is None:
+            _remove_unused(folder.parent)
+            _create(folder, repository, commit, package, version)
+        os.utime(folder)  # the last use, by which trees are kept
     return folder
 
 
@@ -188,20 +182,13 @@ def provide_installed_sources(installed: Path, version: str, cache: Path) -> Pat
     facts = f"{installed}\0{version}"
     digest = hashlib.sha256(facts.encode()).hexdigest()[:DIGITS]
     folder = cache / FOLDER / f"{installed.name}-installed" / digest
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with lock_creation(folder):
-            if _read_manifest(folder) is None:
-                shutil.rmtree(folder, ignore_errors=True)
-                # Links, and with them the bytecode stays valid.
-                shutil.copytree(installed, folder / installed.name, copy_function=_link_or_copy)
-                _write_version(folder, package, version, any_jaxlib=True)
-                write_atomically(folder / DONE, msgspec.json.encode(_Manifest(files={})))
-            os.utime(folder)
-    except TimeoutError:
-        raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
-    except OSError as error:
-        raise disk_error(folder, error) from error
+    with provide_folder(folder):
+        if _read_manifest(folder) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            # Links, and with them the bytecode stays valid.
+            shutil.copytree(installed, folder / installed.name, copy_function=_link_or_copy)
+            _write_version(folder, package, version, any_jaxlib=True)
+            write_atomically(folder / DONE, msgspec.json.encode(_Manifest(files={})))
     return folder
 
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.environment_locks import hold_environment, lock_creation, lock_unused
+from conformance.cells.environment_locks import (
+    hold_environment,
+    lock_creation,
+    lock_unused,
+    provide_folder,
+)
 from conformance.cells.git import GitError, run_git
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
@@ -105,16 +110,10 @@ class Checkouts:
             url=url or suite.definition.url, revision=revision or suite.definition.revision
         )
         folder = self.folder(suite.name, source.revision)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with lock_creation(folder) as descriptor:
-                mark = _read_mark(folder)
-                content = "" if mark is None else self._ensure_unchanged(suite.name, folder, mark)
-                content = content or self._fetch(suite.name, source, folder, descriptor)
-        except TimeoutError:
-            raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
-        except OSError as error:
-            raise disk_error(folder, error) from error
+        with provide_folder(folder) as descriptor:
+            mark = _read_mark(folder)
+            content = "" if mark is None else self._ensure_unchanged(suite.name, folder, mark)
+            content = content or self._fetch(suite.name, source, folder, descriptor)
         return Checkout(folder=folder, revision=source.revision, content=content)
 
     def _fetch(self, name: str, source: RepositorySource, folder: Path, descriptor: int) -> str:
