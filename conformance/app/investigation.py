@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from conformance.search.axes import PackageMove
     from conformance.triage.blame.blame import BlameAnswer
     from conformance.triage.commits.render import PackageCulprit
-    from conformance.triage.layers.verdict import LayerAnswer
 
 
 @dataclass
@@ -130,10 +129,10 @@ class Services:
 
     def find_layer(
         self, case: Case, cell: Cell, found: BisectResult, predicate: PredicateOptions
-    ) -> LayerAnswer:
-        """Search for the layer behind the change that a bisection has found."""
+    ) -> str:
+        """Return the layer behind the change that a bisection has found."""
         options = self._make_options(cell, found.answer.labels[0], predicate)
-        return find_layer_of_change(self.context, case, options, found)
+        return describe_layer(find_layer_of_change(self.context, case, options, found))
 
     def _make_options(self, cell: Cell, good: str, predicate: PredicateOptions) -> SearchOptions:
         # The cell is the platform of the options, so that searches in two cells have two logs.
@@ -295,8 +294,8 @@ class Investigation:
             "no culprit",
         )
         if self.services.layers:
-            layer = self.services.find_layer(self.case, self.cell, found, predicate)
-            evidence = _replace(evidence, layer=describe_layer(layer))
+            ask = partial(self.services.find_layer, self.case, self.cell, found, predicate)
+            evidence = self._try_step(evidence, lambda e: _replace(e, layer=ask()), "no layer")
         if not self.services.jax_location:
             return evidence
         return self._try_step(

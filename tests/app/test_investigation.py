@@ -16,6 +16,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run_files import Culprit
+from conformance.triage.layers.render import describe_layer
 from conformance.triage.layers.verdict import Layer, LayerAnswer
 from tests.engine.records import record
 
@@ -34,6 +35,7 @@ class FakeServices:
     """Services in which a case became wrong between two points."""
 
     layers = False
+    is_full = False
     jax_location = ""
 
     def __init__(self, *versions: dict[str, str], right: str = "0.5.0") -> None:
@@ -57,9 +59,11 @@ class FakeServices:
         )  # fmt: skip
         return SimpleNamespace(answer=answer)
 
-    def find_layer(self, *_: Any) -> LayerAnswer:
-        """Return the compiler."""
-        return LayerAnswer(layer=Layer.COMPILER, reason="it is bad there")
+    def find_layer(self, *_: Any) -> str:
+        """Return the compiler, or raise an error of the disk."""
+        if self.is_full:
+            raise InfrastructureError("disk full")
+        return describe_layer(LayerAnswer(layer=Layer.COMPILER, reason="it is bad there"))
 
     def find_commit(self, *_: Any) -> Any:
         """Raise an error of the network."""
@@ -88,6 +92,15 @@ def test_layer_is_kept_where_the_commit_cannot_be_had() -> None:
     assert one.commits == ()
     assert "no commit: no clone" in one.unresolved
     assert one.unfinished
+
+
+def test_first_bad_release_is_kept_where_the_layer_cannot_be_had() -> None:
+    """The search for it has ended."""
+    world = FakeServices({"jax": "1"}, {"jax": "1.1"})
+    world.layers = world.is_full = True
+    one = investigate(world)
+    assert (one.first_bad, one.layer) == ("0.6.0", "")
+    assert "no layer: disk full" in one.unresolved
 
 
 def test_only_package_that_differs_is_the_culprit() -> None:
