@@ -25,19 +25,10 @@ from conformance.cells.source_tree import find_source_package
 from conformance.engine.stored_job import StoredJob
 from conformance.errors import ConformanceError, UsageError
 from conformance.model.case import Case
-from conformance.search.axes import (
-    JAX,
-    AxisPoint,
-    SearchAxis,
-    find_package_moves,
-)
+from conformance.search.axes import JAX, AxisPoint, SearchAxis, find_package_moves
 from conformance.triage.commits.commit_cells import CommitBase, CommitCells
 from conformance.triage.commits.commit_search import CommitFinding, CommitSearch, CommitVerdict
-from conformance.triage.commits.render import (
-    PackageCulprit,
-    format_check,
-    format_commit_step,
-)
+from conformance.triage.commits.render import PackageCulprit, format_check, format_commit_step
 from conformance.triage.commits.xla_revisions import find_jaxlib_range
 from conformance.triage.programs.program import ProgramTarget
 from conformance.wording import plural

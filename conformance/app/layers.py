@@ -13,14 +13,11 @@ from conformance.app.axes import make_axis
 from conformance.app.layer_search import LayerResult, LayerSearch
 from conformance.app.session import Session
 from conformance.app.target import find_script, make_preparer
-from conformance.errors import ConformanceError
+from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.case import Case
 from conformance.scratch import temporary_folder
 from conformance.search.axes import AxisCells
-from conformance.triage.layers.verdict import (
-    Layer,
-    LayerAnswer,
-)
+from conformance.triage.layers.verdict import Layer, LayerAnswer
 from conformance.triage.programs.program import ProgramTarget, find_program
 
 if TYPE_CHECKING:
@@ -125,7 +122,11 @@ def find_layer_of_change(
         found: Its result.
 
     Returns:
-        The layer; an error that prevents the search becomes a reason.
+        The layer; an error of the target that prevents the search becomes a reason.
+
+    Raises:
+        InfrastructureError: If an environment cannot be provided, or the disk refuses: that says
+            nothing about the layer.
     """
     answer = found.answer
     main = answer.main
@@ -139,5 +140,7 @@ def find_layer_of_change(
         with _open_search(session, target, options, found.locks) as layers:
             layers.observe(cells)
             return layers.compare(names, cells, required=False).answer
+    except InfrastructureError:
+        raise
     except ConformanceError as error:
         return LayerAnswer(layer=Layer.NOT_SEPARABLE, reason=str(error))
