@@ -34,7 +34,7 @@ from conformance.search.endpoints import DifferentFailuresError
 from conformance.triage.commits.commit_search import CommitVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.app.context import ProjectContext
     from conformance.corpus.behaviour_changes import BehaviourChange
@@ -47,43 +47,66 @@ CITED = re.compile(r"jax-ml/jax(?:@([0-9a-f]{7,40})|(#\d+))")
 
 def main() -> None:
     """Search, or write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("clone", type=Path)
-    parser.add_argument("log", type=Path)
-    parser.add_argument("--release", default="")
-    parser.add_argument("--part", default="1/1")
-    parser.add_argument("--only", type=int, default=0)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = parse_options(__doc__ or "", "clone")
     if options.write:
         write_culprits(read_log(options.log), options.clone)
         return
-    part, parts = map(int, options.part.split("/"))
-    lines = [(family, change) for family, change in list_changes()
-             if options.release in ("", change.shown_at)]  # fmt: skip
-    if options.only:
-        # The same sample each time, spread over releases and families.
-        lines = random.Random(0).sample(lines, options.only)  # noqa: S311 - no secret
-    known = {(row["case"], row["release"], row["summary"]) for row in read_log(options.log)}
     context = checkout_context()
-    for _, change in lines[part - 1 :: parts]:
-        if (change.cases[0], change.shown_at, change.summary) in known:
-            continue
+    for change in list_unsearched(options, list_changes()):
         row = search(context, change, str(options.clone))
-        with options.log.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append(options.log, row)
         print(f"{row['seconds']:5.1f} s {row['probes']:2} {row['release']:8} {row['case']}: "
               f"{row['culprit'] or row['problem']} (cited {row['cited']})", flush=True)  # fmt: skip
 
 
-def list_changes() -> Iterator[tuple[str, BehaviourChange]]:
-    """Yield each line with its family, in the order of releases: neighbours share source trees."""
-    lines = [
-        (family, change)
-        for family, declared in load_families(ROOT / "cases").items()
-        for change in declared.change
-    ]
-    yield from sorted(lines, key=lambda line: RELEASES.index(line[1].shown_at))
+def parse_options(description: str, *first: str) -> argparse.Namespace:
+    """Return the options of a search over the history.
+
+    Args:
+        description: Text of its help.
+        first: Names of paths before that of the log.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    for name in (*first, "log"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--release", default="")
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("--only", type=int, default=0)
+    parser.add_argument("--write", action="store_true")
+    return parser.parse_args()
+
+
+def list_unsearched(
+    options: argparse.Namespace, changes: Iterable[BehaviourChange]
+) -> Iterator[BehaviourChange]:
+    """Yield the lines of a part of the history that the log lacks."""
+    part, parts = map(int, options.part.split("/"))
+    lines = [change for change in changes if options.release in ("", change.shown_at)]
+    if options.only:
+        # The same sample each time, spread over releases and families.
+        lines = random.Random(0).sample(lines, options.only)  # noqa: S311 - no secret
+    known = {key_of(row) for row in read_log(options.log)}
+    for change in lines[part - 1 :: parts]:
+        if (change.cases[0], change.shown_at, change.summary) not in known:
+            yield change
+
+
+def append(log: Path, row: dict[str, Any]) -> None:
+    """Append an answer to a log."""
+    with log.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def key_of(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return what identifies a line of the history."""
+    return row["case"], row["release"], row["summary"]
+
+
+def list_changes() -> list[BehaviourChange]:
+    """Return all lines in the order of releases: neighbours share source trees."""
+    families = load_families(ROOT / "cases").values()
+    lines = [change for declared in families for change in declared.change]
+    return sorted(lines, key=lambda change: RELEASES.index(change.shown_at))
 
 
 def read_log(log: Path) -> list[dict[str, Any]]:
@@ -156,9 +179,7 @@ def describe(culprit: PackageCulprit) -> dict[str, Any]:
 def write_culprits(rows: list[dict[str, Any]], clone: Path) -> None:
     """Write the culprits to the files of the history, and print what disagrees."""
     sure = [row for row in rows if row["culprit"] and row["confirmed"]]
-    write_field(
-        "culprit", {(row["case"], row["release"], row["summary"]): row["culprit"] for row in sure}
-    )
+    write_field("culprit", {key_of(row): row["culprit"] for row in sure})
     compared = [row for row in sure if CITED.match(row["cited"])]
     wrong = [row for row in compared if not agrees(row, clone)]
     for row in wrong:

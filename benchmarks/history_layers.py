@@ -11,16 +11,21 @@ not searched again. `--write` writes the layers to the files of the history.
 
 from __future__ import annotations
 
-import argparse
-import json
-import random
 from collections import Counter
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from common import checkout_context
-from history_commits import RELEASES, list_changes, read_log, write_field
+from history_commits import (
+    RELEASES,
+    append,
+    key_of,
+    list_changes,
+    list_unsearched,
+    parse_options,
+    read_log,
+    write_field,
+)
 
 from conformance.app.layers import find_layers
 from conformance.app.search_options import SearchOptions
@@ -35,40 +40,21 @@ SHOWN = ("value", "facts", "hlo-exact")
 
 def main() -> None:
     """Search, or write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("log", type=Path)
-    parser.add_argument("--release", default="")
-    parser.add_argument("--part", default="1/1")
-    parser.add_argument("--only", type=int, default=0)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    rows = read_log(options.log)
+    options = parse_options(__doc__ or "")
     if options.write:
+        rows = read_log(options.log)
         clear = [row for row in rows if row["layer"] and row["layer"] != "not separable"]
         write_field("layer", {key_of(row): row["layer"] for row in clear})
         print(Counter(row["layer"] or "no answer" for row in rows))
         return
-    part, parts = map(int, options.part.split("/"))
-    lines = [change for _, change in list_changes()
-             if change.shown_by in SHOWN and options.release in ("", change.shown_at)]  # fmt: skip
-    if options.only:
-        lines = random.Random(0).sample(lines, options.only)  # noqa: S311 - no secret
-    known = {key_of(row) for row in rows}
     context = checkout_context()
-    for change in lines[part - 1 :: parts]:
-        if (change.cases[0], change.shown_at, change.summary) in known:
-            continue
+    shown = (change for change in list_changes() if change.shown_by in SHOWN)
+    for change in list_unsearched(options, shown):
         row = search(context, change)
-        with options.log.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append(options.log, row)
         print(f"{row['seconds']:5.1f} s {row['release']:8} {row['case']}: "
               f"{row['layer'] or row['problem']}: {row['reason']} "
               f"(cited {row['cited']})", flush=True)  # fmt: skip
-
-
-def key_of(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return what identifies a line of the history."""
-    return row["case"], row["release"], row["summary"]
 
 
 def search(context: ProjectContext, change: BehaviourChange) -> dict[str, Any]:
