@@ -12,6 +12,7 @@ import shutil
 import tarfile
 import time
 from dataclasses import dataclass, field
+from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -118,16 +119,8 @@ def find_source_package(
 
 def _list_installed_files(site_packages: Path, name: str) -> list[str]:
     """Return the files of an installed package, relative to the folder of packages."""
-    pattern = f"{name.replace('-', '_')}-*.dist-info"
-    folders = (f for f in site_packages.glob("*.dist-info") if f.match(pattern) or f.match(
-        f"{name}-*.dist-info"))  # fmt: skip
-    folder = next(folders, None)
-    if folder is None:
-        return []
-    record = folder / "RECORD"
-    lines = record.read_text(encoding="utf-8").splitlines() if record.is_file() else []
-    # A path with a comma is quoted; no Python module has one.
-    return [line.rsplit(",", 2)[0] for line in lines if line]
+    found = next(iter(Distribution.discover(name=name, path=[str(site_packages)])), None)
+    return [] if found is None else [str(file) for file in found.files or ()]
 
 
 def provide_sources(
