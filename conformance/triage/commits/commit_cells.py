@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from conformance.cells.source_commit import SourceCommit
     from conformance.cells.source_tree import SourcePackage
     from conformance.engine.job import PlannedCell
-    from conformance.model.run import Exclusion
 
 OLDER, NEWER = 0, 1
 """The environments of the older and of the newer release, by number."""
@@ -121,7 +120,6 @@ class CommitCells(Sequence["PlannedCell"]):
         find_import_problem: Returns why a cell cannot import the package, empty if it can. By
             default a process imports it, which writes the bytecode that the trials use.
         bases_used: Number of the environment in which each prepared commit is tried.
-        exclusions: Nothing: a commit that cannot be tried is a point with a reason.
     """
 
     repository: Repository
@@ -133,7 +131,6 @@ class CommitCells(Sequence["PlannedCell"]):
     order: tuple[int, ...] = (OLDER, NEWER)
     find_import_problem: Callable[[PlannedCell], str] = field(init=False)
     bases_used: dict[int, int] = field(default_factory=dict)
-    exclusions: list[Exclusion] = field(default_factory=list)
     _cells: dict[int, PlannedCell] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from conformance.triage.commits.commit_search import CommitVerdict
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from conformance.cells.source_commit import SourceCommit
     from conformance.search.answers import SearchStep
@@ -154,7 +154,12 @@ def _render_verdict(culprit: PackageCulprit) -> Iterator[str]:
         if len(candidates) > COMMITS:
             yield f"  and {len(candidates) - COMMITS} more"
     if finding.verdict is CommitVerdict.INTERACTION:
-        yield f"only with the packages of {newer}: {_format_moves(culprit)}"
+        yield _format_condition(culprit)
+
+
+def _format_condition(culprit: PackageCulprit) -> str:
+    """Return the packages without which a commit makes no difference, in words."""
+    return f"only with the packages of {culprit.releases[1]}: {_format_moves(culprit)}"
 
 
 def _render_commit(culprit: PackageCulprit, commit: SourceCommit, head: str) -> Iterator[str]:
@@ -223,7 +228,7 @@ def render_environment(culprit: PackageCulprit) -> Iterator[str]:
     if culprit.finding.verdict is CommitVerdict.ENVIRONMENT:
         yield from _render_verdict(culprit)
     elif culprit.finding.verdict is CommitVerdict.INTERACTION:
-        yield f"only with the packages of {culprit.releases[1]}: {_format_moves(culprit)}"
+        yield _format_condition(culprit)
     if culprit.jaxlib is not None and culprit.jaxlib.url:
         yield f"XLA: {culprit.jaxlib.url}"
 
@@ -284,11 +289,10 @@ def _make_commit_json(culprit: PackageCulprit, commit: SourceCommit) -> dict[str
 def _make_step_json(
     step: SearchStep[Any], number: int, base: int, cells: CommitCells
 ) -> dict[str, Any]:
-    last: Sequence[Any] = step.samples
     return {
         "commit": cells.commits[number].hash,
         "packages_of": cells.bases[base].label,
-        "outcome": str(last[-1].outcome),
+        "outcome": str(step.samples[-1].outcome),
         "verdict": "" if step.state is None else str(step.state.kind),
         "summary": step.summary,
         "seconds": step.seconds,

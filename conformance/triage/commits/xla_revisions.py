@@ -60,8 +60,8 @@ def find_jaxlib_range(repository: Repository, older: str, newer: str) -> JaxlibR
 
     Args:
         repository: Repository of jax.
-        older: SourceCommit of the older release.
-        newer: SourceCommit of the newer release.
+        older: Commit of the older release.
+        newer: Commit of the newer release.
 
     Raises:
         GitError: If git fails.
