@@ -11,7 +11,7 @@ from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Verdict
 from conformance.report.grouping import group_by
 from conformance.report.text import sanitize
-from conformance.triage.evidence import format_commit
+from conformance.triage.evidence import render_origin
 from conformance.triage.upgrade.comparison import choose_predicate_options
 from conformance.triage.upgrade.effect import BREAKING, COST_METRICS, Effect, show_change
 
@@ -274,9 +274,7 @@ def add_culprits(upgraded: UpgradeResult, found: Mapping[int, Culprits]) -> Upgr
             # Without other suspects the packages are known, but not the commit.
             first = searched[0]
             with_commit = bool(first.commits or first.remarks or first.layer)
-            by_step |= {
-                id(m.step): searched[0] for m in group.members if m.other_suspects or with_commit
-            }
+            by_step |= {id(m.step): first for m in group.members if m.other_suspects or with_commit}
     return replace(upgraded, compared=tuple(_add_to_case(c, by_step) for c in upgraded.compared))
 
 
@@ -303,12 +301,7 @@ def render_culprits(change: UpgradeCaseStep) -> Iterator[str]:
     for number, guilty in enumerate(found.guilty):
         head = "also sufficient alone" if number else "to blame"
         yield f"{head}: {', '.join(map(str, guilty))}{tried}"
-    for commit in found.commits:
-        head = "commit" if len(found.commits) == 1 else "one of"
-        yield f"{head}: {sanitize(format_commit(commit))}"
-    if found.layer:
-        yield f"layer: {sanitize(found.layer)}"
-    yield from map(sanitize, found.remarks)
+    yield from map(sanitize, render_origin(found))
     if found.doubts:
         head = "" if found.guilty else f"the package was not found{tried}: "
         yield f"{head}{sanitize(found.doubts)}; {change.blame_command}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
     from conformance.model.run_files import Culprit, CulpritCommit, Evidence
+    from conformance.triage.upgrade.comparison import Culprits
 
 _STEPS: Final = (0, 1, 3, 7, 15, 31)
 """How many releases are skipped, from the newest older one on."""
@@ -171,14 +172,20 @@ def render_evidence(found: Evidence) -> Iterator[str]:
         yield f"last good {found.last_good}, first bad {found.first_bad}, {sure}: {found.predicate}"
     for culprit in found.culprits:
         yield f"culprit: {format_culprit(culprit)}"
-    for commit in found.commits:
-        yield f"{'commit' if len(found.commits) == 1 else 'one of'}: {format_commit(commit)}"
-    if found.layer:
-        yield f"layer: {found.layer}"
-    yield from found.remarks
+    yield from render_origin(found)
     if found.repro:
         yield f"reproduction: {found.command}"
     yield from found.unresolved
+
+
+def render_origin(found: Evidence | Culprits) -> Iterator[str]:
+    """Yield the commits and the layer behind a change, and remarks, a line for each."""
+    head = "commit" if len(found.commits) == 1 else "one of"
+    for commit in found.commits:
+        yield f"{head}: {format_commit(commit)}"
+    if found.layer:
+        yield f"layer: {found.layer}"
+    yield from found.remarks
 
 
 def format_commit(commit: CulpritCommit) -> str:
