@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from common import ROOT, checkout_context
 
 from conformance.app.layer_search import LayerSearch
+from conformance.app.recordings import Recordings
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.cells.releases import load_releases
@@ -52,27 +53,27 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         closing(session.make_warm_executor(locks, slots=1)) as executor,
     ):
-        search = LayerSearch(
+        computations = Recordings(
             session=session, target=target, options=options, folder=Path(folder),
             executor=executor, locks=locks,
         )  # fmt: skip
-        versions = sorted({search.get_version(planned) for planned in preparation.cells})
-        recordings = [search.record(planned, versions) for planned in preparation.cells]
+        versions = sorted({computations.get_version(planned) for planned in preparation.cells})
+        recordings = [computations.record(planned, versions) for planned in preparation.cells]
         own: Counter[str] = Counter()
         crossed: Counter[str] = Counter()
         for recording, planned in zip(recordings, preparation.cells, strict=True):
-            own += count(search, recording, planned)
+            own += count(computations, recording, planned)
         pairs = list(zip(recordings, preparation.cells, strict=True))
         for (older, first), (newer, second) in pairwise(pairs):
-            crossed += count(search, older, second) + count(search, newer, first)
+            crossed += count(computations, older, second) + count(computations, newer, first)
     print(f"repeated by the release itself: {dict(own)}")
     print(f"repeated by its neighbours: {dict(crossed)}")
     time_pair()
 
 
-def count(search: LayerSearch, recording: Recording, planned: PlannedCell) -> Counter[str]:
+def count(computations: Recordings, recording: Recording, planned: PlannedCell) -> Counter[str]:
     """Return the number of calls by what their repetition shows."""
-    replay = search.repeat(recording, planned)
+    replay = computations.repeat(recording, planned)
     found: Counter[str] = Counter()
     for call in recording.calls:
         result = replay.results.get(call.number)
@@ -101,11 +102,12 @@ def time_pair() -> None:
         seconds = []
         for _ in range(TIMES + 1):
             with tempfile.TemporaryDirectory() as folder:
-                search = LayerSearch(
+                computations = Recordings(
                     session=session, target=context.find_case(CASE), folder=Path(folder),
                     options=SearchOptions(good=PAIR[0], bad=PAIR[1]), executor=executor,
                     locks=locks,
                 )  # fmt: skip
+                search = LayerSearch(recordings=computations)
                 start = perf_counter()
                 search.observe(preparation.cells)
                 search.compare(PAIR, preparation.cells, required=True)  # type: ignore[arg-type]

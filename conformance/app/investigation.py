@@ -246,6 +246,7 @@ class Investigation:
     blame: bool = True
     _notes: list[str] = field(default_factory=list)
     _unfinished: bool = False
+    _is_in_jaxlib: bool = False
 
     def collect(self) -> Evidence:
         """Return the evidence; an error that prevents a part of it becomes a note."""
@@ -293,20 +294,21 @@ class Investigation:
             lambda known: _replace(known, culprits=self._find_culprits(*between, predicate)),
             "no culprit",
         )
-        if self.services.layers:
+        if self.services.jax_location:
+            evidence = self._try_step(
+                evidence, lambda known: self._add_commit(known, found, predicate), "no commit"
+            )
+        if self.services.layers or self._is_in_jaxlib:
             ask = partial(self.services.find_layer, self.case, self.cell, found, predicate)
             evidence = self._try_step(evidence, lambda e: _replace(e, layer=ask()), "no layer")
-        if not self.services.jax_location:
-            return evidence
-        return self._try_step(
-            evidence, lambda known: self._add_commit(known, found, predicate), "no commit"
-        )
+        return evidence
 
     def _add_commit(
         self, evidence: Evidence, found: BisectResult, predicate: PredicateOptions
     ) -> Evidence:
         """Return the evidence with the commit of jax, or the changes of jaxlib."""
         culprit = self.services.find_commit(self.case, self.cell, found, predicate)
+        self._is_in_jaxlib = culprit.is_in_jaxlib
         self._notes += culprit.finding.remarks
         return _replace(
             evidence, commits=list_culprit_commits(culprit),

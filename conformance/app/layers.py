@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from conformance.app.axes import make_axis
 from conformance.app.layer_search import LayerResult, LayerSearch
+from conformance.app.recordings import Recordings
 from conformance.app.session import Session
 from conformance.app.target import find_script, make_preparer
 from conformance.errors import ConformanceError, InfrastructureError
@@ -104,10 +105,11 @@ def _open_search(
         temporary_folder("layers") as folder,
         closing(session.make_warm_executor(locks, slots=2)) as executor,
     ):
-        yield LayerSearch(
+        recordings = Recordings(
             session=session, target=target, options=options, folder=folder,
             executor=executor, locks=locks,
         )  # fmt: skip
+        yield LayerSearch(recordings=recordings)
 
 
 def find_layer_of_change(

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.app.bisect import find_change
-from conformance.app.commits import find_commit
-from conformance.app.layers import find_layer_of_change
+from conformance.app.change_origin import find_origin
 from conformance.app.search_options import SearchOptions
 from conformance.report.upstream_issue import FirstBadRelease
 from conformance.triage.bisect.render import render_answer
@@ -132,20 +131,18 @@ def search_origin(
     # A script has no reference, so its ends may look equal: then all points are tried.
     result = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
     answer = result.answer
-    culprit: list[str] = []
-    if options.layers:
-        layer = find_layer_of_change(context, target, question, result)
+    origin = find_origin(
+        context, target, question, result,
+        layers=options.layers, location=options.jax_location, say=say,
+    )  # fmt: skip
+    lines = [] if origin.culprit is None else [*render_culprit(origin.culprit), ""]
+    if origin.layer is not None:
         names = answer.labels[answer.last_good], answer.labels[answer.first_bad]
-        culprit += [*render_layer(layer, *names), ""]
-    if options.jax_location:
-        found = find_commit(
-            context, target, question, result, location=options.jax_location, say=say
-        )
-        culprit += render_culprit(found)
+        lines += render_layer(origin.layer, *names)
     return FirstBadRelease(
         last_good=answer.labels[answer.last_good],
         first_bad=answer.labels[answer.first_bad],
         good=answer.get_summary(answer.last_good),
         history="\n".join(render_answer(answer, question.find, result.axis)),
-        culprit="\n".join(culprit).rstrip(),
+        culprit="\n".join(lines).rstrip(),
     )

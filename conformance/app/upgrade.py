@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.axes import check_nightlies, make_upgrade_points
 from conformance.app.bisect import find_change
 from conformance.app.blame import blame_case
+from conformance.app.change_origin import find_origin
 from conformance.app.commit_ends import find_jax_location
-from conformance.app.commits import find_commit
-from conformance.app.layers import find_layer_of_change
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
 from conformance.app.suites import (
@@ -317,20 +316,23 @@ class UpgradeRun:
             fresh=self._options.fresh, jobs=self._options.jobs,
         )  # fmt: skip
         axis = SearchAxis(name=JAX, points=points)
-        location = find_jax_location(self._context, self._options.jax_repo)
+        location = ""
+        if self._options.commits:
+            location = find_jax_location(self._context, self._options.jax_repo)
         try:
             found = find_change(self._context, compared.case, options, say, axis=axis)
-            if self._options.layers:
-                layer = find_layer_of_change(self._context, compared.case, options, found)
-                culprits = replace(culprits, layer=describe_layer(layer))
-            if not self._options.commits:
-                return culprits
-            culprit = find_commit(
-                self._context, compared.case, options, found, location=location, say=say
-            )
+            origin = find_origin(
+                self._context, compared.case, options, found, layers=self._options.layers,
+                location=location, say=say,
+            )  # fmt: skip
         except ConformanceError as error:
             doubts = "; ".join(filter(None, (culprits.doubts, f"no commit: {error}")))
             return replace(culprits, doubts=doubts)
+        if origin.layer is not None:
+            culprits = replace(culprits, layer=describe_layer(origin.layer))
+        culprit = origin.culprit
+        if culprit is None:
+            return culprits
         remarks = (*render_environment(culprit), *culprit.finding.remarks)
         commits = list_culprit_commits(culprit)
         # jax and jaxlib are released together: the search separates them.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.bisect import find_change
+from conformance.app.change_origin import find_origin
 from conformance.app.commit_ends import are_revisions, find_location
-from conformance.app.commits import find_commit, find_commit_between_revisions
+from conformance.app.commits import find_commit_between_revisions
 from conformance.app.context import load_context
-from conformance.app.layers import find_layer_of_change
 from conformance.app.search_options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import jobs_option
@@ -110,27 +110,28 @@ def command(
             # With a scan: equal ends of a case may hide a change that was reverted in between.
             found = find_change(context, subject, search, output.print, scan=True)
     answer = found.answer
-    # Steps are printed during the search; an empty line separates the answer.
+    # Steps are printed during a search; an empty line separates them from the answer.
     output.print("", *render_answer(answer, search.find, found.axis))
     # After the answer: a point that could not be tried is why the answer may be a range.
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
-    data = make_answer_json(answer, target, found.axis)
-    is_confirmed = answer.is_confirmed
-    if layers:
-        with explain_interrupt(RESTART):
-            layer = find_layer_of_change(context, subject, search, found)
-        good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
-        output.print("", *render_layer(layer, good, bad))
-        data["layer"] = make_layer_json(layer, good, bad)
     if commits and culprit is None:
         output.print("")
+    data = make_answer_json(answer, target, found.axis)
+    is_confirmed = answer.is_confirmed
+    if layers or commits:
         with explain_interrupt(RESTART):
-            culprit = find_commit(
-                context, subject, search, found, location=location, say=output.print
-            )
-    if culprit is not None:
-        output.print("", *render_culprit(culprit))
-        data["commit"] = make_culprit_json(culprit)
-        is_confirmed = is_confirmed and culprit.finding.is_confirmed
+            origin = find_origin(
+                context, subject, search, found, layers=layers, location=location,
+                say=output.print, culprit=culprit,
+            )  # fmt: skip
+        culprit = origin.culprit
+        if culprit is not None:
+            output.print("", *render_culprit(culprit))
+            data["commit"] = make_culprit_json(culprit)
+            is_confirmed = is_confirmed and culprit.finding.is_confirmed
+        if origin.layer is not None:
+            good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
+            output.print("", *render_layer(origin.layer, good, bad))
+            data["layer"] = make_layer_json(origin.layer, good, bad)
     output.write_json(data)
     return ExitCode.OK if is_confirmed else ExitCode.UNEXPECTED

@@ -82,7 +82,15 @@ def describe_compiler(env: Env) -> Observed:
     return Observed({"found": np.int64(1)}, artifacts={"stablehlo": version})
 
 
-def replay(env: Env, *, source: str, target: str, version: str, numbers: Sequence[int]) -> Observed:
+def replay(
+    env: Env,
+    *,
+    source: str,
+    target: str,
+    version: str,
+    numbers: Sequence[int],
+    options: Mapping[str, Any] | None = None,
+) -> Observed:
     """Repeat recorded calls, and write each result before the next call.
 
     Args:
@@ -91,6 +99,7 @@ def replay(env: Env, *, source: str, target: str, version: str, numbers: Sequenc
         target: Folder of the results.
         version: Version of StableHLO in which the modules were written.
         numbers: Numbers of the calls.
+        options: Options of the compiler, beside those of the recorded compilation.
 
     Returns:
         The number of results.
@@ -102,6 +111,7 @@ def replay(env: Env, *, source: str, target: str, version: str, numbers: Sequenc
     count = 0
     for line in map(json.loads, lines):
         if line["number"] in wanted:
+            line["options"]["overrides"] |= options or {}
             replayer.repeat(line)
             count += 1
     return Observed({"results": np.int64(count)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -16,9 +16,15 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run_files import Culprit
+from conformance.search.axes import PackageMove
+from conformance.triage.commits.commit_search import CommitVerdict
+from conformance.triage.commits.render import PackageCulprit
 from conformance.triage.layers.render import describe_layer
 from conformance.triage.layers.verdict import Layer, LayerAnswer
 from tests.engine.records import record
+
+if TYPE_CHECKING:
+    from conformance.triage.commits.commit_search import CommitFinding
 
 CASE = Case(id="f/a", family="f", topic="t", name="a", kind="program", file=Path("t.py"), line=1)
 CELL = Cell(release="0.6.2", python="3.11")
@@ -36,6 +42,7 @@ class FakeServices:
 
     layers = False
     is_full = False
+    culprit: Any = None
     jax_location = ""
 
     def __init__(self, *versions: dict[str, str], right: str = "0.5.0") -> None:
@@ -66,8 +73,10 @@ class FakeServices:
         return describe_layer(LayerAnswer(layer=Layer.COMPILER, reason="it is bad there"))
 
     def find_commit(self, *_: Any) -> Any:
-        """Raise an error of the network."""
-        raise InfrastructureError("no clone")
+        """Return jaxlib, or raise an error of the network."""
+        if self.culprit is None:
+            raise InfrastructureError("no clone")
+        return self.culprit
 
     def blame(self, *_: Any) -> Any:
         """Raise an error of the network."""
@@ -92,6 +101,22 @@ def test_layer_is_kept_where_the_commit_cannot_be_had() -> None:
     assert one.commits == ()
     assert "no commit: no clone" in one.unresolved
     assert one.unfinished
+
+
+def test_layer_is_found_where_no_commit_of_jax_explains_the_change() -> None:
+    """Then the compiler may be at fault, and one of its passes."""
+    world = FakeServices({"jax": "1"}, {"jax": "1.1"})
+    world.jax_location = "https://example.org/jax"
+    finding = SimpleNamespace(
+        remarks=(), candidates=(), verdict=CommitVerdict.ENVIRONMENT,
+        cells=SimpleNamespace(bases=[SimpleNamespace(label=name) for name in ("0.5.0", "0.6.0")]),
+    )  # fmt: skip
+    moves = (PackageMove("jaxlib", "1", "1.1"),)
+    world.culprit = PackageCulprit("jax", cast("CommitFinding", finding), "", moves=moves)
+    one = investigate(world)
+    assert one.layer == "compiler (it is bad there)"
+    assert one.commits == ()
+    assert "culprit: jaxlib 1 -> 1.1" in one.remarks
 
 
 def test_first_bad_release_is_kept_where_the_layer_cannot_be_had() -> None:

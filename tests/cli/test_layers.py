@@ -54,6 +54,13 @@ def many(env):
     return Observed([*map(np.asarray, values + repeated), changed])
 
 
+@probe(devices=1, x64=True)
+def uninitialised(env):
+    "The XLA of 0.6.2 alone never writes the result (jax-ml/jax#29537)."
+    result = jax.jit(lambda x: jnp.exp(x * jnp.nan))(np.ones(64))
+    return Observed(np.isnan(result).all())
+
+
 @probe(devices=1)
 def called_back(env):
     newer = jaxlib.__version__ >= "0.6.2"
@@ -104,6 +111,14 @@ def test_every_computation_is_repeated_bit_for_bit(project: Project) -> None:
     assert found["computations"] == {"good": 19, "bad": 19}  # six of them repeated
     assert found["reason"] == "every computation gives the same result"
     assert found["verdict"] == "runtime"
+
+
+def test_pass_of_the_compiler_is_found(project: Project) -> None:
+    """By repeating the one computation, so that it may be that of a probe."""
+    found = find(project, "layers/uninitialised", "0.6.1", "0.6.2")
+    assert found["verdict"] == "compiler"
+    assert found["passes"]["culprits"] == ["fusion"]
+    assert found["passes"]["flags"] == {}
 
 
 def test_callback_is_not_separable(project: Project) -> None:

@@ -70,6 +70,11 @@ class PackageCulprit(NamedTuple):
         """Whether the culprit is one commit."""
         return len(self.finding.candidates) == 1
 
+    @property
+    def is_in_jaxlib(self) -> bool:
+        """Whether no commit of jax explains the change, so that jaxlib may."""
+        return self.package == JAX and self.finding.verdict is CommitVerdict.ENVIRONMENT
+
     def make_link(self, commit: SourceCommit) -> str:
         """Return the URL of a commit, empty if the repository has none."""
         public = self.url if self.url.startswith("https://") else ""

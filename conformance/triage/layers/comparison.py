@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from conformance.judge.tolerance import Tolerance
     from conformance.triage.layers.recording import CallError, Replay, ReplayedCall
 
+    Ends = tuple["tuple[Place, ReplayedCall]", "tuple[Place, ReplayedCall]"]
+
 Place = tuple[int, int]
 """Numbers of the release that wrote a module, and of the one that compiled it."""
 
@@ -66,6 +68,26 @@ class ReplayComparer:
         if result.outputs == other.outputs:
             return True
         return within and self._agree(place, result, other_place, other)
+
+    def classify(self, place: Place, result: ReplayedCall, ends: Ends) -> str:
+        """Say which of two results that differ a third one is like.
+
+        Args:
+            place: Combination of the third result.
+            result: The third result.
+            ends: Combination and result of the good and of the bad one.
+
+        Returns:
+            `good` or `bad` like that one only, otherwise `other`.
+        """
+        good, bad = ends
+        # Ends that agree within the tolerance are separated by their bits.
+        within = not self.is_alike(*good, *bad, within=True)
+        like_good = self.is_alike(place, result, *good, within=within)
+        like_bad = self.is_alike(place, result, *bad, within=within)
+        if like_good == like_bad:
+            return "other"
+        return "good" if like_good else "bad"
 
     def _agree(
         self,

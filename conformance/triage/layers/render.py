@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.triage.layers.passes import render_passes
 from conformance.triage.layers.verdict import BAD, GOOD, Layer
 from conformance.wording import plural
 
@@ -19,7 +20,9 @@ def describe_layer(answer: LayerAnswer) -> str:
     Args:
         answer: The answer.
     """
-    return f"{answer.layer}{f' ({answer.reason})' if answer.reason else ''}"
+    found = answer.passes.name if answer.passes is not None else ""
+    layer = f"{answer.layer}, {found}" if found else str(answer.layer)
+    return f"{layer} ({answer.reason})" if answer.reason else layer
 
 
 def render_layer(answer: LayerAnswer, good: str, bad: str) -> Iterator[str]:
@@ -42,6 +45,8 @@ def render_layer(answer: LayerAnswer, good: str, bad: str) -> Iterator[str]:
             yield f"  StableHLO of {producer:<{width}}  XLA of {compiler:<{width}}  {one.summary}"
     elif answer.call:
         yield f"computation {answer.call}"
+    if answer.passes is not None:
+        yield from render_passes(answer.passes, bad)
     counts = plural(answer.calls[BAD], "computation")
     differing = f"{answer.differing} with another result"
     yield f"{counts} in {bad}, {answer.calls[GOOD]} in {good}; {differing}"
@@ -72,4 +77,12 @@ def make_layer_json(answer: LayerAnswer, good: str, bad: str) -> dict[str, Any]:
             }
             for one in answer.table
         ],
+        "passes": None
+        if answer.passes is None
+        else {
+            "culprits": answer.passes.culprits,
+            "changing": answer.passes.changing,
+            "flags": {flag.name: flag.value for flag in answer.passes.flags},
+            "flags_tried": answer.passes.tried,
+        },
     }

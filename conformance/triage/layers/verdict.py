@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.judge.tolerance import Tolerance
+    from conformance.triage.layers.passes import PassFinding
     from conformance.triage.layers.recording import (
         CallError,
         RecordedCall,
@@ -92,17 +93,21 @@ class LayerAnswer:
         layer: The layer.
         reason: Why, in words.
         call: Name of the decisive computation, empty if there is none.
+        number: Number of its call in the recording of the bad release, 0 without a table.
         table: Its four combinations.
         calls: Number of computations of the good and of the bad release.
         differing: Number of computations with equal arguments and different results.
+        passes: What a search for a pass has found, None if there was none.
     """
 
     layer: Layer
     reason: str
     call: str = ""
+    number: int = 0
     table: tuple[Combination, ...] = ()
     calls: tuple[int, int] = (0, 0)
     differing: int = 0
+    passes: PassFinding | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -268,13 +273,8 @@ class LayerJudge:
             _is_incompatible(good.error) or _is_incompatible(bad.error)
         ):
             return "unknown"
-        # Ends that agree within the tolerance are separated by their bits.
-        within = not self._comparer.is_alike((GOOD, GOOD), good, (BAD, BAD), bad, within=True)
-        like_good = self._comparer.is_alike(place, result, (GOOD, GOOD), good, within=within)
-        like_bad = self._comparer.is_alike(place, result, (BAD, BAD), bad, within=within)
-        if like_good == like_bad:
-            return "other"
-        return "good" if like_good else "bad"
+        ends = ((GOOD, GOOD), good), ((BAD, BAD), bad)
+        return self._comparer.classify(place, result, ends)
 
     def _judge_rest(self) -> LayerAnswer:
         """Return the layer of a difference that no pair of equal calls shows."""
@@ -316,7 +316,7 @@ class LayerJudge:
         else:
             named = ", ".join(f"{layer} ({count})" for layer, count in counts.items())
             return self._answer(Layer.INTERACTION, f"several computations differ: {named}")
-        return self._answer(first.layer, first.reason, None, first.table, first.call)
+        return replace(first, differing=self._differing)
 
     def _get(self, producer: int, compiler: int, call: RecordedCall) -> ReplayedCall | None:
         return self.replays[producer, compiler].results.get(call.number)
@@ -336,10 +336,10 @@ class LayerJudge:
         reason: str,
         call: RecordedCall | None = None,
         table: tuple[Combination, ...] = (),
-        name: str = "",
     ) -> LayerAnswer:
         return LayerAnswer(
-            layer=layer, reason=reason, call=call.name if call is not None else name, table=table,
+            layer=layer, reason=reason, call=call.name if call is not None else "", table=table,
+            number=call.number if call is not None and table else 0,
             calls=(len(self.recordings[GOOD].calls), len(self.recordings[BAD].calls)),
             differing=self._differing,
         )  # fmt: skip

@@ -28,7 +28,7 @@ from conformance.triage.passes.settings import (
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from conformance.cells.cell import Cell
@@ -115,6 +115,49 @@ def _is_refused(record: Record) -> bool:
     return refused or record.outcome is Outcome.UNSUPPORTED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassSet:
+    """The passes that change a program, and those of them that make a difference.
+
+    Attributes:
+        passes: The passes that change it; see `PassAnswer`.
+        culprits: A minimal set of passes whose disabling is enough, in order; empty for none.
+        together: The passes that can be disabled all together.
+        refused: The passes that XLA needs.
+    """
+
+    passes: tuple[str, ...]
+    culprits: tuple[str, ...]
+    together: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+def find_passes(
+    list_dumps: Callable[[Sequence[str]], Sequence[str]],
+    disable: Callable[[tuple[str, ...]], SetResult],
+    *,
+    unfinished: bool,
+) -> PassSet:
+    """Find the passes without which the behaviour of a program changes.
+
+    Args:
+        list_dumps: Returns the files that XLA dumps while some passes are disabled.
+        disable: Tries the program without some passes.
+        unfinished: Whether its compilation fails.
+    """
+    names = parse_pass_names(list_dumps(()), unfinished=unfinished)
+    tested = SetTest(Units(order=tuple(names)), disable)
+    found = find_enough(tested, lambda disabled: parse_pass_names(list_dumps(disabled)))
+    culprits: tuple[str, ...] = ()
+    if found.enough:
+        # strict takes fewer trials: culprits seldom hide in sets with which XLA fails.
+        culprits = minimize(tested, found.enough, strict=True).culprits
+    return PassSet(
+        passes=tested.units.order, culprits=culprits,
+        together=found.together, refused=found.refused,
+    )  # fmt: skip
+
+
 @dataclass(slots=True, kw_only=True)
 class SettingTrials(Trials[Setting]):
     """Trials of one program with settings.
@@ -197,17 +240,13 @@ class PassBisection:
     def _search_passes(self) -> None:
         """Search for culprits, also among passes that act only while others are disabled."""
         bad, list_dumps = self._answer.bad, self.trials.prober.list_dumps
-        names = parse_pass_names(list_dumps(), unfinished=bad.record.outcome is not Outcome.OK)
-        tested = SetTest(Units(order=tuple(names)), self._disable)
-        found = find_enough(tested, lambda disabled: parse_pass_names(list_dumps(disabled)))
-        culprits: tuple[str, ...] = ()
+        unfinished = bad.record.outcome is not Outcome.OK
+        found = find_passes(list_dumps, self._disable, unfinished=unfinished)
         changes = None
-        if found.enough:
-            # strict takes fewer trials: culprits seldom hide in sets with which XLA fails.
-            culprits = minimize(tested, found.enough, strict=True).culprits
-            changes = compare_hlo(bad, self.trials.samples[Setting(disabled=culprits)][0])
+        if found.culprits:
+            changes = compare_hlo(bad, self.trials.samples[Setting(disabled=found.culprits)][0])
         self._answer = replace(
-            self._answer, passes=tested.units.order, culprits=culprits,
+            self._answer, passes=found.passes, culprits=found.culprits,
             together=found.together, refused=found.refused, changes=changes,
         )  # fmt: skip
 

@@ -24,7 +24,7 @@ from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Outcome
 from conformance.scratch import Scratch, temporary_folder
 from conformance.search.equivalence import format_ending
-from conformance.triage.passes.settings import DISABLED
+from conformance.triage.passes.settings import DISABLED, DUMP, format_flags, format_value
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
 from conformance.worker import frames
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from conformance.triage.programs.runner import ProgramRunner
 
 Frame = tuple["Mapping[str, Any]", bytes]
-DUMP: Final = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True}
-"""Compiler options that make XLA write a file after each pass that changed the program."""
 FOREVER: Final = 24 * 3600.0
 """Timeout of a process in seconds; each answer has a separate limit."""
 ALARM: Final = "SIGALRM"
@@ -350,22 +348,7 @@ class ProgramPasses(contextlib.AbstractContextManager["ProgramPasses"]):
             name: The option.
             value: Value of the option, unless the program sets it itself.
         """
-        return self._run(variables={name.upper(): _format_value(value)})
+        return self._run(variables={name.upper(): format_value(value)})
 
     def _run(self, **how: Any) -> StoredJob:
         return StoredJob(self._runner.run(self._planned, **how), self._runner.blobs)
-
-
-def format_flags(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return compiler options as flags of XLA; an empty list of passes needs none.
-
-    Args:
-        options: Value by name.
-    """
-    return tuple(
-        f"--{name}={_format_value(value)}" for name, value in options.items() if value != ""
-    )
-
-
-def _format_value(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

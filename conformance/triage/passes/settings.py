@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 DISABLED: Final = "xla_disable_hlo_passes"
 """The compiler option, and the XLA flag, that names passes to disable."""
+DUMP: Final = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True}
+"""Compiler options that make XLA write a file after each pass that changed the program."""
 EVERYWHERE: Final = (
     ("xla_allow_excess_precision", False),
     ("xla_llvm_disable_expensive_passes", True),
@@ -117,6 +119,26 @@ class Setting:
 
 UNCHANGED: Final = Setting()
 """The setting of a program with nothing disabled."""
+
+
+def format_flags(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return compiler options as flags of XLA; an empty list of passes needs none.
+
+    Args:
+        options: Value by name.
+    """
+    return tuple(
+        f"--{name}={format_value(value)}" for name, value in options.items() if value != ""
+    )
+
+
+def format_value(value: Any) -> str:
+    """Return the value of a flag or an option as a flag or a variable takes it.
+
+    Args:
+        value: The value.
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def list_flags(cell: Cell) -> Iterator[Setting]:
