@@ -15,7 +15,6 @@ from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.lock import read_foreign_pins
 from conformance.cells.nightly import NIGHTLY, find_nights
-from conformance.cells.release_index import list_versions
 from conformance.cells.releases import is_nightly
 from conformance.cells.resolver import IMPORTED_BY_JAX
 from conformance.cells.selectors import select_cells
@@ -82,6 +81,9 @@ def make_axis(context: ProjectContext, options: SearchOptions, place: str) -> Se
     # The index and the locks spell names in the canonical form; users write flax, Flax or
     # my_package.
     package = canonicalize_name(name)
+    # Imported late: few searches need the client of the index, which takes a fifth of a second.
+    from conformance.cells.release_index import list_versions  # noqa: PLC0415
+
     versions = select_versions(package, list_versions(package), (older, newer))
     _check_order(older, newer, find)
     return SearchAxis(name=name, points=make_package_points(cell, package, versions))

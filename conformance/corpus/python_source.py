@@ -84,3 +84,20 @@ def sort_key_of_import(name: str) -> tuple[int, str]:
     name = name.partition(" ")[0]
     rank = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
     return rank, name
+
+
+def render_string_literal(text: str) -> str:
+    """Return a text as a string literal, in double quotes unless single quotes save backslashes.
+
+    Characters that are not printable are escaped, so that a text can contain no line break and no
+    invisible character.
+
+    Args:
+        text: Any text.
+    """
+    if '"' in text and "'" not in text:
+        # Single quotes avoid a backslash before every double quote, as formatters do.
+        return repr(text)
+    # The double quote in front makes `repr` use single quotes for any text.
+    inner = repr(f'"{text}')[2:-1]
+    return '"' + inner.replace("\\'", "'").replace('"', '\\"') + '"'

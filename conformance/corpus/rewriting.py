@@ -1,7 +1,7 @@
 """Rewriting of Python sources with libcst, which preserves formatting and comments.
 
-The import of libcst takes a third of a second: only commands that rewrite sources import this
-module.
+The import of libcst takes a quarter of a second, and that of its matchers as long again: only
+commands that rewrite sources import this module, and nothing imports the matchers.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import libcst as cst
-from libcst import matchers
 from libcst.helpers import get_full_name_for_node
 
 from conformance.corpus.python_source import parse, sort_key_of_import
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 INDENT: Final = "    "
 _NOTHING: Final = cst.SimpleWhitespace("")
@@ -39,23 +38,6 @@ def parse_source(data: bytes, where: str) -> cst.Module:
         line = getattr(error, "lineno", None) or getattr(error, "raw_line", 1)
         message = getattr(error, "msg", None) or str(error)
         raise UsageError(f"{where}: cannot be read: line {line}: {message}") from None
-
-
-def render_string_literal(text: str) -> str:
-    """Return a text as a string literal, in double quotes unless single quotes save backslashes.
-
-    Characters that are not printable are escaped, so that a text can contain no line break and no
-    invisible character.
-
-    Args:
-        text: Any text.
-    """
-    if '"' in text and "'" not in text:
-        # Single quotes avoid a backslash before every double quote, as formatters do.
-        return repr(text)
-    # The double quote in front makes `repr` use single quotes for any text.
-    inner = repr(f'"{text}')[2:-1]
-    return '"' + inner.replace("\\'", "'").replace('"', '\\"') + '"'
 
 
 class BracketedItems:
@@ -201,7 +183,7 @@ def add_import(module: cst.Module, package: str, name: str, width: int) -> cst.M
     if any(alias == name for one in imports for alias in _list_names(one)):
         return module
     # An import with a comment is not changed: the comment may be about one of the names.
-    plain = next((one for one in imports if not matchers.findall(one, matchers.Comment())), None)
+    plain = next((one for one in imports if not _has_comment(one)), None)
     if plain is not None:
         return _replace_names(module, plain, package, [*_list_names(plain), name], width)
     line = cst.parse_statement(f"from {package} import {name}", module.config_for_parsing)
@@ -226,12 +208,12 @@ def remove_import(module: cst.Module, package: str, name: str, width: int) -> cs
         name: Imported name.
         width: Maximum line length.
     """
-    uses = matchers.findall(module, matchers.Name(name))
+    uses = [one for one in _walk(module) if isinstance(one, cst.Name) and one.value == name]
     for number, line in enumerate(module.body):
         found = _find_import(line, package)
         if not found or name not in _list_names(found) or len(uses) > 1:
             continue
-        if matchers.findall(found, matchers.Comment()):
+        if _has_comment(found):
             continue
         if left := [one for one in _list_names(found) if one != name]:
             return _replace_names(module, found, package, left, width)
@@ -277,5 +259,21 @@ def _replace_names(
 
 def _precedes_imports(line: cst.CSTNode) -> bool:
     """Say whether a statement precedes the imports: the docstring, or a `__future__` import."""
-    docstring = matchers.SimpleStatementLine([matchers.Expr(matchers.SimpleString())])
-    return matchers.matches(line, docstring) or bool(_find_import(line, "__future__"))
+    is_docstring = (
+        isinstance(line, cst.SimpleStatementLine)
+        and len(line.body) == 1
+        and isinstance(line.body[0], cst.Expr)
+        and isinstance(line.body[0].value, cst.SimpleString)
+    )
+    return is_docstring or bool(_find_import(line, "__future__"))
+
+
+def _has_comment(node: cst.CSTNode) -> bool:
+    return any(isinstance(one, cst.Comment) for one in _walk(node))
+
+
+def _walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and all nodes below it."""
+    yield node
+    for child in node.children:
+        yield from _walk(child)

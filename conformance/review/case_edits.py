@@ -19,13 +19,13 @@ from conformance.corpus.metadata import (
     read_shared_metadata,
     select_deviations,
 )
+from conformance.corpus.python_source import render_string_literal
 from conformance.corpus.rewriting import (
     INDENT,
     BracketedItems,
     add_import,
     parse_source,
     remove_import,
-    render_string_literal,
     replace_node,
 )
 from conformance.errors import UsageError

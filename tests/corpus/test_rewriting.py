@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-
 import libcst as cst
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conformance.corpus.rewriting import (
     BracketedItems,
     add_import,
     parse_source,
     remove_import,
-    render_string_literal,
 )
 from conformance.errors import UsageError
 
@@ -94,28 +89,6 @@ def test_an_item_is_removed_with_its_comment(before: str, number: int, after: st
     items = BracketedItems(node)
     items.remove(number)
     assert cst.Module([]).code_for_node(items.build()) == after
-
-
-@given(st.text(st.characters(codec="utf-8")))
-def test_a_literal_is_read_back_the_same(text: str) -> None:
-    """It is one line of characters that print."""
-    literal = render_string_literal(text)
-    assert ast.literal_eval(literal) == text
-    assert literal.isprintable()
-
-
-@pytest.mark.parametrize(
-    ("text", "literal"),
-    [
-        ("it's", '"it\'s"'),
-        ('a "b"', "'a \"b\"'"),
-        ("""it's "b" \\""", '"it\'s \\"b\\" \\\\"'),
-        ("é\n\u202e", '"é\\n\\u202e"'),
-    ],
-)
-def test_literals_have_double_quotes(text: str, literal: str) -> None:
-    """Unless single quotes save a backslash."""
-    assert render_string_literal(text) == literal
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.rewriting import render_string_literal
+from conformance.corpus.python_source import render_string_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
