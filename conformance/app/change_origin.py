@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conformance.app.search_options import SearchOptions
     from conformance.app.target import Target
     from conformance.triage.commits.render import PackageCulprit
-    from conformance.triage.layers.verdict import LayerAnswer
+    from conformance.triage.layers.answer import LayerAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,15 +20,9 @@ from conformance.search.endpoints import AlikeError, EndpointsError, choose_pred
 from conformance.search.equivalence import format_ending
 from conformance.search.predicates import Endpoints, PointKind, classify_sample
 from conformance.triage.commits.commit_cells import plan_sources
+from conformance.triage.layers.answer import BAD, Layer, LayerAnswer, refine_layer
 from conformance.triage.layers.recording import CallError
-from conformance.triage.layers.verdict import (
-    BAD,
-    PAIRS,
-    Layer,
-    LayerAnswer,
-    LayerJudge,
-    refine_layer,
-)
+from conformance.triage.layers.verdict import PAIRS, LayerJudge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +110,8 @@ class LayerSearch:
                 raise
             about = str(error)
         answer = self._find_layer(cells, by_facts=by_facts)
-        if answer.layer in {Layer.OUTSIDE, Layer.NOT_SEPARABLE} and predicate is not None:
+        is_open = answer.is_failure or answer.layer in {Layer.OUTSIDE, Layer.NOT_SEPARABLE}
+        if is_open and predicate is not None:
             answer = refine_layer(answer, self._try_sources(cells, predicate))
         return LayerResult(good=names[0], bad=names[1], answer=answer, predicate=about)
 

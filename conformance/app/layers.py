@@ -13,12 +13,12 @@ from conformance.app.axes import make_axis
 from conformance.app.layer_search import LayerResult, LayerSearch
 from conformance.app.recordings import Recordings
 from conformance.app.session import Session
+from conformance.app.suite_target import SuiteTest
 from conformance.app.target import find_script, make_preparer
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.model.case import Case
 from conformance.scratch import temporary_folder
 from conformance.search.axes import AxisCells
-from conformance.triage.layers.verdict import Layer, LayerAnswer
+from conformance.triage.layers.answer import Layer, LayerAnswer
 from conformance.triage.programs.program import ProgramTarget, find_program
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.app.search_options import SearchOptions
     from conformance.app.target import Target
     from conformance.cells.lock import Lock
+    from conformance.model.case import Case
 
 
 def find_layer_target(
@@ -135,11 +136,15 @@ def find_layer_of_change(
     numbers = (main.after, main.before) if answer.reverse else (main.before, main.after)
     cells = answer.points[numbers[0]], answer.points[numbers[1]]
     names = answer.labels[numbers[0]], answer.labels[numbers[1]]
-    if not isinstance(target, (Case, ProgramTarget)):
-        return LayerAnswer(layer=Layer.NOT_SEPARABLE, reason="a test of a suite is not recorded")
+    # A test is recorded as a program: pytest with nothing but this test.
+    recorded = find_program(target.text) if isinstance(target, SuiteTest) else target
+    if recorded is None:
+        return LayerAnswer(
+            layer=Layer.NOT_SEPARABLE, reason="a test of a named suite is not recorded"
+        )
     session = Session(context=context)
     try:
-        with _open_search(session, target, options, found.locks) as layers:
+        with _open_search(session, recorded, options, found.locks) as layers:
             layers.observe(cells)
             return layers.compare(names, cells, required=False).answer
     except InfrastructureError:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.scratch import temporary_folder
 from conformance.search.ddmin import SetResult
+from conformance.triage.layers.answer import BAD, GOOD
 from conformance.triage.layers.comparison import ReplayComparer
 from conformance.triage.layers.passes import PassFinding, find_module_passes
-from conformance.triage.layers.verdict import BAD, GOOD
 from conformance.triage.passes.settings import DISABLED, DUMP, list_flags
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from conformance.app.change_origin import find_origin
 from conformance.app.commit_ends import find_jax_location
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
+from conformance.app.suite_target import make_suite_test
 from conformance.app.suites import (
     SuiteHome,
     SuiteInCells,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
     from conformance.app.suite_target import SuiteOptions
+    from conformance.app.target import Target
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import Executor, PlannedCell
@@ -114,6 +116,7 @@ class UpgradeSubject:
         prepare: Looks up locks.
         collect: Returns the cases or tests and their executor, given both ends on each platform and
             the lock of each cell, by cell id.
+        find_target: Returns the target of searches for a case or a test.
         described: Description of the suite in the run; None for cases.
     """
 
@@ -121,6 +124,7 @@ class UpgradeSubject:
     wanted: tuple[str, ...]
     prepare: Callable[[Iterable[Cell]], Preparation]
     collect: Callable[[Iterable[PlannedCell], Mapping[str, Lock]], Found]
+    find_target: Callable[[Case], Target] = lambda case: case
     described: RunSuite | None = None
 
 
@@ -165,6 +169,9 @@ def make_subject(
         collect=lambda ends, locks: SuiteInCells(
             suite, context, locks, slots=slots, fresh=options.fresh, cluster=options.cluster
         ).collect(ends),
+        find_target=lambda test: make_suite_test(
+            context, test.id, in_suite, timeout=suite.timeout, wanted=wanted
+        ),
         # Most releases in between are not tried, so no test counts as removed there.
         described=replace(suite.describe(), complete=False),
     )  # fmt: skip
@@ -303,8 +310,7 @@ class UpgradeRun:
     ) -> Culprits:
         """Return the culprits of a change with layer and commit, if jax is one of them."""
         packages = {move.package for guilty in culprits.guilty for move in guilty}
-        # A test of a suite is run by its own executor, and has a command: `bisect --commits`.
-        if packages.isdisjoint({JAX, JAXLIB}) or compared.case.kind == "test":
+        if packages.isdisjoint({JAX, JAXLIB}):
             return culprits
         cells = [planned.cell for planned in compared.find_cells(step)]
         predicate = choose_predicate_options(step)
@@ -320,9 +326,10 @@ class UpgradeRun:
         if self._options.commits:
             location = find_jax_location(self._context, self._options.jax_repo)
         try:
-            found = find_change(self._context, compared.case, options, say, axis=axis)
+            target = self._subject.find_target(compared.case)
+            found = find_change(self._context, target, options, say, axis=axis)
             origin = find_origin(
-                self._context, compared.case, options, found, layers=self._options.layers,
+                self._context, target, options, found, layers=self._options.layers,
                 location=location, say=say,
             )  # fmt: skip
         except ConformanceError as error:

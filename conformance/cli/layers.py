@@ -14,8 +14,8 @@ from conformance.cli.progress import explain_interrupt
 from conformance.cli.target_options import predicate_options, program_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.model.outcome import ExitCode
+from conformance.triage.layers.answer import Layer
 from conformance.triage.layers.render import make_layer_json, render_layer
-from conformance.triage.layers.verdict import Layer
 
 if TYPE_CHECKING:
     from conformance.cli.output import Output

@@ -19,8 +19,8 @@ from conformance.model.run_files import Culprit
 from conformance.search.axes import PackageMove
 from conformance.triage.commits.commit_search import CommitVerdict
 from conformance.triage.commits.render import PackageCulprit
+from conformance.triage.layers.answer import Layer, LayerAnswer
 from conformance.triage.layers.render import describe_layer
-from conformance.triage.layers.verdict import Layer, LayerAnswer
 from tests.engine.records import record
 
 if TYPE_CHECKING:

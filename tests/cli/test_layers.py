@@ -138,6 +138,26 @@ def test_script_is_recorded_as_it_is(project: Project) -> None:
     assert found["verdict"] == "front end: lowering"
 
 
+LOOKS_FOR_JAX = """\
+from importlib.util import find_spec
+
+assert find_spec("jax") is not None  # as libraries do for which jax is optional
+import jax
+
+
+def test_permutation():
+    assert jax.random.permutation(jax.random.PRNGKey(0), 8)[0] == 4
+"""
+
+
+def test_test_is_recorded_as_a_program(project: Project) -> None:
+    """An assertion is no error of jax: the computation that it reads decides."""
+    project.write({"test_keys.py": LOOKS_FOR_JAX})
+    found = find(project, "test_keys.py::test_permutation", "0.4.38", "0.5.0")
+    assert found["computations"]["bad"] > 0
+    assert found["verdict"] == "front end: lowering"
+
+
 def test_equal_ends_are_an_error_of_usage(project: Project) -> None:
     """In a range they are a line of their own."""
     ending = run(project, "layers/permuted", "0.6.0", "0.6.1")

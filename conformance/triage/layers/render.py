@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.triage.layers.answer import BAD, GOOD, Layer
 from conformance.triage.layers.passes import render_passes
-from conformance.triage.layers.verdict import BAD, GOOD, Layer
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.triage.layers.verdict import LayerAnswer
+    from conformance.triage.layers.answer import LayerAnswer
 
 
 def describe_layer(answer: LayerAnswer) -> str:

@@ -10,18 +10,17 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from conformance.ir.difference import diff
 from conformance.ir.graph import IrSyntaxError
+from conformance.triage.layers.answer import BAD, GOOD, Combination, Layer, LayerAnswer
 from conformance.triage.layers.comparison import ReplayComparer, summarize_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.judge.tolerance import Tolerance
-    from conformance.triage.layers.passes import PassFinding
     from conformance.triage.layers.recording import (
         CallError,
         RecordedCall,
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
         ReplayedCall,
     )
 
-GOOD, BAD = 0, 1
-"""Numbers of the two releases."""
 PAIRS: Final = ((GOOD, GOOD), (GOOD, BAD), (BAD, GOOD), (BAD, BAD))
 """Producer and compiler of each combination."""
 INCOMPATIBLE: Final = re.compile(
@@ -42,72 +39,8 @@ INCOMPATIBLE: Final = re.compile(
 """Errors of a compiler that cannot read what another release writes: they say nothing about it."""
 
 
-class Layer(StrEnum):
-    """The layer that makes a difference."""
-
-    TRACING = "front end: tracing"
-    """Python code of jax up to the jaxpr, which differs, or an error before lowering."""
-    LOWERING = "front end: lowering"
-    """Equal jaxprs become different StableHLO."""
-    PYTHON = "front end: Python code"
-    """The Python code of jax, while every computation gives the same result."""
-    COMPILER = "compiler"
-    """The XLA of the release, for the same StableHLO."""
-    INTERACTION = "both or interaction"
-    """Neither the producer nor the compiler alone."""
-    RUNTIME = "runtime"
-    """jaxlib, while every computation gives the same result: dispatch, placement, its own API."""
-    OUTSIDE = "outside of computations"
-    """Every computation gives the same result: the Python code of jax, or the runtime."""
-    NOT_SEPARABLE = "not separable"
-    """Something cannot be repeated elsewhere."""
-    NONE = "no difference"
-
-    @property
-    def is_front_end(self) -> bool:
-        """Whether it is a part of the front end."""
-        return self in {Layer.TRACING, Layer.LOWERING, Layer.PYTHON}
-
-
-class Combination(NamedTuple):
-    """The result of one combination for the decisive call.
-
-    Attributes:
-        producer: Number of the release that wrote the module.
-        compiler: Number of the release that compiled it.
-        summary: The result in words.
-        kind: `good` or `bad` like that release, `other`, or `unknown` if it cannot be repeated.
-    """
-
-    producer: int
-    compiler: int
-    summary: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerAnswer:
-    """The layer, with its evidence.
-
-    Attributes:
-        layer: The layer.
-        reason: Why, in words.
-        call: Name of the decisive computation, empty if there is none.
-        number: Number of its call in the recording of the bad release, 0 without a table.
-        table: Its four combinations.
-        calls: Number of computations of the good and of the bad release.
-        differing: Number of computations with equal arguments and different results.
-        passes: What a search for a pass has found, None if there was none.
-    """
-
-    layer: Layer
-    reason: str
-    call: str = ""
-    number: int = 0
-    table: tuple[Combination, ...] = ()
-    calls: tuple[int, int] = (0, 0)
-    differing: int = 0
-    passes: PassFinding | None = None
+UNSPECIFIC: Final = frozenset({"AssertionError", "failure", "XlaRuntimeError", "JaxRuntimeError"})
+"""Types of errors that say nothing about their layer; the second is pytest's of an assertion."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,10 +79,28 @@ class LayerJudge:
         if found:
             return self._combine(found)
         if not _is_same_end(*self.ends):
-            error = self.ends[BAD] or self.ends[GOOD]
-            text = f"{error.type} before or outside of any computation" if error else ""
-            return self._answer(Layer.TRACING, text)
+            return self._judge_other_failure()
         return self._judge_rest()
+
+    def _judge_other_failure(self) -> LayerAnswer:
+        """Return the layer of an error that no computation raises, as far as they tell it.
+
+        It is one of jax before the lowering, one of jaxlib, or an assertion of the target.
+        """
+        side = BAD if self.ends[BAD] is not None else GOOD
+        error = self.ends[side]
+        assert error is not None  # noqa: S101 - the ends differ
+        failed, other = (
+            Counter(call.key for call in self.recordings[number].calls)
+            for number in (side, 1 - side)
+        )
+        if error.type not in UNSPECIFIC:
+            layer = Layer.TRACING
+        # The computations after the error are missing; others are a difference of their own.
+        else:
+            layer = Layer.OUTSIDE if failed <= other else Layer.NOT_SEPARABLE
+        reason = f"{error.type} before or outside of any computation"
+        return replace(self._answer(layer, reason), is_failure=True)
 
     def _find_failed(self, number: int) -> RecordedCall | None:
         calls = self.recordings[number].calls
@@ -343,20 +294,6 @@ class LayerJudge:
             calls=(len(self.recordings[GOOD].calls), len(self.recordings[BAD].calls)),
             differing=self._differing,
         )  # fmt: skip
-
-
-def refine_layer(answer: LayerAnswer, outside: Layer) -> LayerAnswer:
-    """Return an answer with the layer of a difference outside of what could be repeated.
-
-    Args:
-        answer: An answer without a layer of its own.
-        outside: The layer by trying the Python code of each release with the jaxlib of the other.
-    """
-    if answer.layer is Layer.OUTSIDE or outside is Layer.PYTHON:
-        return replace(answer, layer=outside)
-    if outside is Layer.RUNTIME:
-        return replace(answer, reason=f"{answer.reason}; jaxlib makes the difference")
-    return answer
 
 
 def _is_incompatible(error: CallError | None) -> bool:

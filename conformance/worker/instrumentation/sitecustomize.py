@@ -100,8 +100,12 @@ class _JaxFinder:
             return None
         from importlib.util import find_spec
 
+        # Only for this search: libraries ask for the spec to learn whether there is a jax.
         sys.meta_path.remove(_JaxFinder)  # type: ignore[arg-type]
-        spec = find_spec(name)
+        try:
+            spec = find_spec(name)
+        finally:
+            sys.meta_path.insert(0, _JaxFinder)  # type: ignore[arg-type]
         if spec is not None and spec.loader is not None:
             _install_after(spec.loader)
         return spec
@@ -115,8 +119,9 @@ def _install_after(loader: "Any") -> None:
         execute(module)
         from importlib import import_module
 
-        setting = os.environ.pop(COMPUTATIONS)  # child processes record nothing
-        import_module("conformance.worker.computations").install_from_setting(setting)
+        setting = os.environ.pop(COMPUTATIONS, "")  # child processes record nothing
+        if setting:
+            import_module("conformance.worker.computations").install_from_setting(setting)
 
     loader.exec_module = exec_module
 

@@ -10,15 +10,10 @@ import numpy as np
 import pytest
 
 from conformance.judge.tolerance import Tolerance
+from conformance.triage.layers.answer import Layer, LayerAnswer, refine_layer
 from conformance.triage.layers.recording import BLOBS, CallError, Recording, Replay
 from conformance.triage.layers.render import make_layer_json, render_layer
-from conformance.triage.layers.verdict import (
-    PAIRS,
-    Layer,
-    LayerAnswer,
-    LayerJudge,
-    refine_layer,
-)
+from conformance.triage.layers.verdict import PAIRS, LayerJudge
 from tests.ir.jaxpr.documents import document, eqn, jaxpr
 
 if TYPE_CHECKING:
@@ -160,13 +155,37 @@ def test_larger_difference_hides_one_of_last_bits(written: Written) -> None:
     assert answer.call == "jit_g"
 
 
-def test_error_before_lowering_is_of_the_front_end(written: Written) -> None:
+FALSE, NO = (CallError(type=kind, message="no") for kind in ("AssertionError", "TypeError"))
+
+
+def test_error_outside_of_computations_is_of_whose_code_brings_it(written: Written) -> None:
     """If no computation with equal arguments gives another result."""
     repeat(written, 1, 1, 1, 1)
-    error = CallError(type="TypeError", message="no")
-    answer = written.judge((None, error))
+    answer = written.judge((None, NO))
     assert answer.layer is Layer.TRACING
     assert answer.reason == "TypeError before or outside of any computation"
+    assert refine_layer(answer, Layer.OUTSIDE).layer is Layer.TRACING
+    assert refine_layer(answer, Layer.PYTHON).layer is Layer.TRACING
+    assert refine_layer(answer, Layer.RUNTIME).layer is Layer.RUNTIME
+
+
+def test_assertion_says_nothing_about_the_layer_by_itself(tmp_path: Path) -> None:
+    """It is one of the target: whose code brings it says more, unless computations differ."""
+    written = Written(tmp_path)
+    written.call(0)
+    written.call(0, "jit_after_the_error")
+    written.call(1)
+    repeat(written, 1, 1, 1, 1)
+    answer = written.judge((None, FALSE))
+    assert answer.layer is Layer.OUTSIDE
+    assert refine_layer(answer, Layer.PYTHON).layer is Layer.TRACING
+    assert refine_layer(answer, Layer.RUNTIME).layer is Layer.RUNTIME
+    written.call(1, "jit_of_one_release")
+    answer = written.judge((None, FALSE))
+    refined = refine_layer(answer, Layer.RUNTIME)
+    assert refined.layer is Layer.NOT_SEPARABLE
+    assert refined.reason.endswith("; jaxlib makes the difference")
+    assert refine_layer(answer, Layer.PYTHON).layer is Layer.TRACING
 
 
 @pytest.mark.parametrize(
