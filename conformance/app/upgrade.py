@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -169,8 +170,9 @@ def make_subject(
         collect=lambda ends, locks: SuiteInCells(
             suite, context, locks, slots=slots, fresh=options.fresh, cluster=options.cluster
         ).collect(ends),
+        # The first argument that selects a test is its node id.
         find_target=lambda test: make_suite_test(
-            context, test.id, in_suite, timeout=suite.timeout, wanted=wanted
+            context, shlex.split(test.arguments)[0], in_suite, timeout=suite.timeout, wanted=wanted
         ),
         # Most releases in between are not tried, so no test counts as removed there.
         described=replace(suite.describe(), complete=False),

@@ -105,6 +105,28 @@ def test_releases_that_differ_are_searched_between(project: Project, jax: MadeRe
     assert {step["packages_of"] for step in found["steps"]} <= set(ENDS)
 
 
+def test_upgrade_of_a_suite_names_layer_and_commit(project: Project, jax: MadeRepository) -> None:
+    """As that of a case does; the test is recorded as a program."""
+    module = find_removed_or_added(jax)
+    text = f"import importlib\n\n\ndef test_module():\n    importlib.import_module({module!r})\n"
+    project.write({"test_own.py": text})
+    ending = project.run(
+        "upgrade", *ENDS, "--suite", "test_own.py", "--blame-all", "--layers", "--commits",
+        "--jax-repo", str(jax.folder),
+    )  # fmt: skip
+    assert ending.code == 0, ending.err
+    (commit,) = find_lines(ending.out, "commit: jax ")
+    assert "release 0.6.2" in commit
+    assert find_lines(ending.out, "layer: ") == [
+        "layer: front end: tracing (ModuleNotFoundError before or outside of any computation)"
+    ]
+
+
+def find_lines(text: str, head: str) -> list[str]:
+    """Return the lines that begin with a word, without spaces around them."""
+    return [line for line in map(str.strip, text.splitlines()) if line.startswith(head)]
+
+
 def find_removed_or_added(jax: MadeRepository) -> str:
     """Return a module of jax that one of the releases lacks."""
     lines = jax.git("diff", "--name-status", "jax-v0.6.1", "jax-v0.6.2", "--", "jax/_src")
