@@ -39,8 +39,10 @@ OLDER, NEWER = 0, 1
 IMPORTS: Final = 60.0
 """Seconds that the import of a package may take."""
 _MINIMUM: Final = re.compile(r"""^_minimum_jaxlib_version *= *["']([^"']+)["']""", re.MULTILINE)
-_EXCEPTION: Final = re.compile(r"[A-Z]\w*(?:Error|Exception|Exit)\b[^\n]*$")
-"""The last line of a traceback, at the end of a message."""
+_EXCEPTION: Final = re.compile(
+    r"^(?:.*output: )?(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE
+)
+"""The line of a traceback that names the exception, whose message may have more lines."""
 _OWN_VERSION: Final = re.compile(r"""^_version *= *["']([^"']+)["']""", re.MULTILINE)
 
 
@@ -212,11 +214,10 @@ class CommitCells(Sequence["PlannedCell"]):
         with suppress(OSError):
             return note.read_text(encoding="utf-8")
         problem = self.find_import_problem(planned)
-        exception = _EXCEPTION.search(problem)
+        shown = find_exception(problem)
         # Any other problem is one of the host, which may be gone the next time.
-        if problem and exception is None:
+        if problem and not shown:
             raise InfrastructureError(problem)
-        shown = exception[0] if exception is not None else ""
         note.write_text(shown, encoding="utf-8")
         return shown
 
@@ -269,5 +270,15 @@ class CommitCells(Sequence["PlannedCell"]):
             raise InfrastructureError(f"{python}: {describe_os_error(error)}") from error
         if done.returncode < 0:  # a property of the host, e.g. the end of its memory
             raise InfrastructureError(f"{python}: ended by signal {-done.returncode}")
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        return lines[-1] if done.returncode else ""
+        problem = done.stderr.strip() or f"exit status {done.returncode}"
+        return problem if done.returncode else ""
+
+
+def find_exception(output: str) -> str:
+    """Return the exception that ended a process of Python, in a line; empty for any other end.
+
+    Args:
+        output: What it wrote last, or a message that ends with it.
+    """
+    found = _EXCEPTION.findall(output)
+    return str(found[-1]) if found else ""
