@@ -39,6 +39,10 @@ PARTIAL: Final = (
     "with the older packages the newer sources behave like neither release: other packages take "
     "part in the difference"
 )
+UNPROVEN: Final = (
+    "not proven: the sources of the older release do not fit the newer packages, and a commit that "
+    "acts only with these may be the culprit, or none"
+)
 
 
 class CommitVerdict(StrEnum):
@@ -91,7 +95,7 @@ class CommitFinding:
     @property
     def is_confirmed(self) -> bool:
         """Whether the answer is one commit, or no commit, with reproducible trials."""
-        if self.verdict is CommitVerdict.UNTESTABLE or MIXED in self.remarks:
+        if self.verdict is CommitVerdict.UNTESTABLE or {MIXED, UNPROVEN} & {*self.remarks}:
             return False
         return not self.flaky and len(self.candidates) <= 1
 
@@ -155,10 +159,43 @@ class CommitSearch:
             if moved is None:
                 self.cells.choose_base(last, OLDER)
             return self._bisect(CommitVerdict.COMMIT, (last, self._end), known, (NEWER,))
-        if is_alike(moved, newer) and is_alike(self._check(0, NEWER), older):
+        swapped = self._check(0, NEWER)
+        if is_alike(moved, newer) and swapped is None:
+            return self._search_untestable(last, older, changed, newer)
+        if is_alike(moved, newer) and is_alike(swapped, older):
             known = {0: older, last: newer}
             return self._bisect(CommitVerdict.INTERACTION, (0, last), known, (NEWER,))
         return self._find(CommitVerdict.ENVIRONMENT)
+
+    def _search_untestable(
+        self, last: int, older: PointState | None, changed: PointState, newer: PointState | None
+    ) -> CommitFinding:
+        """Search where the newer packages refuse the older sources, so that neither is cleared.
+
+        Args:
+            last: Number of the last commit that the older packages admit.
+            older: State of the older release.
+            changed: State of that commit with the older packages, as good or bad as `older`.
+            newer: State of that commit with the newer packages, and of the newer release.
+        """
+        verdict, remarks = CommitVerdict.INTERACTION, (UNPROVEN,)
+        if changed != older:
+            # Another failure with the older packages is the trace of a commit.
+            known = {0: older, last: changed}
+            return self._bisect(verdict, (0, last), known, (OLDER,), remarks)
+        refused, tried = 0, last
+        while tried - refused > 1:
+            middle = (refused + tried) // 2
+            state = self._check(middle, NEWER)
+            if state is not None and state == older:
+                known = {middle: state, last: newer}
+                return self._bisect(verdict, (middle, last), known, (NEWER,), remarks)
+            # A failure of another kind is one of sources that do not fit the newer packages.
+            if is_alike(state, newer):
+                tried = middle
+            else:
+                refused = middle
+        return self._find(CommitVerdict.ENVIRONMENT, remarks=remarks)
 
     @property
     def _end(self) -> int:

@@ -137,9 +137,10 @@ def _render_verdict(culprit: PackageCulprit) -> Iterator[str]:
     older, newer = culprit.releases
     candidates = finding.candidates
     if finding.verdict is CommitVerdict.ENVIRONMENT:
+        same = "the same packages" if finding.is_confirmed else f"the packages of {older}"
         yield (
             f"no commit of {package} explains it: the sources of {older} and {newer} behave alike "
-            "with the same packages"
+            f"with {same}"
         )
         yield f"culprit: {_format_moves(culprit)}"
         if others := [str(move) for move in culprit.moves if not _is_near(move)]:

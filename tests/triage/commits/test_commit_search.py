@@ -1,8 +1,8 @@
 """The search for a commit, in histories that state how each commit behaves.
 
 A history has a line for each environment, that of the older and that of the newer release; each
-sign is a commit: `g` and `b` behave like the releases, `o` fails in another way, `x` cannot be
-imported.
+sign is a commit: `g` and `b` behave like the releases, `r` fails as `b` in other words, `o` in
+another way, `x` cannot be imported.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from conformance.search.trials import CellTrials
 from conformance.triage.commits.commit_cells import NEWER, OLDER, CommitBase, CommitCells
 from conformance.triage.commits.commit_search import (
     MIXED,
+    UNPROVEN,
     CommitFinding,
     CommitSearch,
     CommitVerdict,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-ERRORS = {"b": "ValueError", "o": "TypeError", "x": str(Outcome.UNSUPPORTED)}
+ERRORS = {"b": "ValueError", "o": "TypeError", "r": "ValueError", "x": str(Outcome.UNSUPPORTED)}
 
 
 @dataclass(kw_only=True)
@@ -90,7 +91,8 @@ def make_record(sign: str, cell: str = "") -> Record:
     error = None
     if sign != "g":
         kind = ERRORS[sign]
-        error = ErrorInfo(type=kind, message="m", signature=f"{kind}: m", where="")
+        message = "requires jaxlib 2" if sign == "r" else "m"
+        error = ErrorInfo(type=kind, message=message, signature=f"{kind}: {message}", where="")
     return Record(
         case="c", cell=cell, case_hash="c", cell_hash=sign, outcome=outcome, stage=Stage.EXECUTE,
         error=error,
@@ -127,6 +129,7 @@ def search(
     is_branched: bool = False,
     twins: frozenset[int] = frozenset(),
     reverted: Mapping[int, int] | None = None,
+    releases: str = "gb",
 ) -> tuple[CommitFinding, list[str]]:
     """Search in a history; return the finding and the ids of the cells that were tried."""
     commits = [make_commit(n, (reverted or {}).get(n)) for n in range(len(older))]
@@ -136,7 +139,8 @@ def search(
         locks={}, history=(older, newer), admitted=admitted,
     )  # fmt: skip
     blobs = BlobStore(tmp_path / "blobs")
-    good, bad = (StoredJob(make_record(sign), blobs) for sign in "gb")
+    first, second = (StoredJob(make_record(sign), blobs) for sign in releases)
+    good, bad = (first, second) if releases[0] == "g" else (second, first)
     ends = Endpoints(good=good, bad=bad, names=("1.0", "2.0"), tolerance=Tolerance())
     prober = HistoryProber()
     trials: CellTrials[int] = CellTrials(
@@ -145,7 +149,7 @@ def search(
     )  # fmt: skip
     predicate = RepeatedPredicate(choose_predicate(ends, PredicateOptions()), 1)
     finding = CommitSearch(
-        cells=cells, trials=trials, predicate=predicate, releases=([good], [bad]),
+        cells=cells, trials=trials, predicate=predicate, releases=([first], [second]),
         is_branched=is_branched, twins=twins,
     ).run()  # fmt: skip
     return finding, prober.probed
@@ -189,13 +193,33 @@ def test_commit_after_the_last_that_the_older_packages_admit(tmp_path: Path) -> 
     assert list_candidates(finding) == ["commit 8"]
 
 
-def test_environment_is_found_where_the_newer_sources_refuse_the_older_packages(
-    tmp_path: Path,
-) -> None:
-    """The last commit that runs with both decides."""
-    finding, probed = search(tmp_path, "ggggggxxx", "xxbbbbbbb", admitted=5)
+def test_environment_is_not_proven_where_it_refuses_the_older_sources(tmp_path: Path) -> None:
+    """A commit that acts only with the newer packages would show nothing with the older ones."""
+    finding, _ = search(tmp_path, "ggggggxxx", "xxbbbbbbb", admitted=5)
     assert finding.verdict is CommitVerdict.ENVIRONMENT
-    assert len(probed) == 3
+    assert not finding.is_confirmed
+    assert finding.remarks == (UNPROVEN,)
+    # A failure in other words is one of sources that do not fit the newer packages.
+    finding, _ = search(tmp_path, "bbbbbbbbb", "xrrrrgggg", releases="bg")
+    assert (finding.verdict, finding.remarks) == (CommitVerdict.ENVIRONMENT, (UNPROVEN,))
+    finding, _ = search(tmp_path, "ggggggxxx", "bxbbbbbbb", admitted=5)
+    assert (finding.verdict, finding.remarks) == (CommitVerdict.ENVIRONMENT, ())
+
+
+def test_commit_shows_with_the_newer_packages_as_far_as_they_go_back(tmp_path: Path) -> None:
+    """The first sources cannot be tried with them, but later ones behave as these."""
+    finding, _ = search(tmp_path, "ggggggggg", "xxxggbbbb")
+    assert finding.verdict is CommitVerdict.INTERACTION
+    assert list_candidates(finding) == ["commit 5"]
+    assert not finding.is_confirmed  # it may be the first that fits them
+
+
+def test_other_failure_with_the_older_packages_is_the_trace_of_a_commit(tmp_path: Path) -> None:
+    """Such as `requires jaxlib >= 2.0`: what it brings shows with the newer packages only."""
+    finding, _ = search(tmp_path, "bbbbrrrrr", "xxxxxxggg", releases="bg")
+    assert finding.verdict is CommitVerdict.INTERACTION
+    assert list_candidates(finding) == ["commit 4"]
+    assert not finding.is_confirmed
 
 
 def test_commit_that_requires_the_newer_packages_may_be_innocent(tmp_path: Path) -> None:
