@@ -38,10 +38,15 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.corpus.behaviour_changes import BehaviourChange
+    from conformance.model.case import Case
     from conformance.search.answers import SearchStep
     from conformance.triage.commits.render import PackageCulprit
 
 RELEASES = [*load_releases(ROOT / "matrix").versions]
+LAYERS = ROOT / "benchmarks" / "history" / "layers.jsonl"
+"""The log of `history_layers.py`."""
+PLACES = {"tpu": "tpu:v5e:2x2", "cpu-mp": "cpu-mp2"}
+"""A place of each kind of platform."""
 CITED = re.compile(r"jax-ml/jax(?:@([0-9a-f]{7,40})|(#\d+))")
 
 
@@ -118,12 +123,7 @@ def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict
     """Return the answer for a line of the history."""
     before = RELEASES[RELEASES.index(change.shown_at) - 1]
     case = context.select_cases([change.cases[0]])[0]
-    # A change of an error's message is seen only if messages are compared.
-    options = SearchOptions(
-        good=before, bad=change.shown_at, jobs=1,
-        platform="" if "cpu" in case.platforms or not case.platforms else case.platforms[0],
-        when="message" if change.shown_by == "error" else None,
-    )  # fmt: skip
+    options = make_options(case, change, before, change.shown_at)
     row = {
         "case": change.cases[0], "release": change.shown_at, "summary": change.summary,
         "cited": change.source, "shown_by": change.shown_by, "culprit": "", "problem": "",
@@ -142,6 +142,32 @@ def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict
     except ConformanceError as error:
         row["problem"] = str(error)
     return row | {"seconds": round(perf_counter() - start, 1)}
+
+
+def make_options(
+    case: Case, change: BehaviourChange, good: str, bad: str, *, jax: str = "latest"
+) -> SearchOptions:
+    """Return the options of a search for a line of the history.
+
+    Args:
+        case: The case that shows the change.
+        change: The line.
+        good: Older end.
+        bad: Newer end.
+        jax: Release whose packages are used where the ends are commits.
+    """
+    # A change of an error's message is seen only if messages are compared.
+    return SearchOptions(
+        good=good, bad=bad, jax=jax, jobs=1, platform=find_place(case),
+        when="message" if change.shown_by == "error" else None,
+    )  # fmt: skip
+
+
+def find_place(case: Case) -> str:
+    """Return where a case runs, empty for the CPU with as many devices as it needs."""
+    if "cpu" in case.platforms or not case.platforms:
+        return ""
+    return PLACES.get(case.platforms[0], case.platforms[0])
 
 
 def describe(culprit: PackageCulprit) -> dict[str, Any]:
@@ -178,8 +204,16 @@ def describe(culprit: PackageCulprit) -> dict[str, Any]:
 
 def write_culprits(rows: list[dict[str, Any]], clone: Path) -> None:
     """Write the culprits to the files of the history, and print what disagrees."""
-    sure = [row for row in rows if row["culprit"] and row["confirmed"]]
-    write_field("culprit", {key_of(row): row["culprit"] for row in sure})
+    # Where the search proves nothing, the layer may: it compiles one module with both compilers.
+    of_jaxlib = {key_of(row) for row in read_log(LAYERS) if row["layer"] in ("compiler", "runtime")}
+    sure = [
+        row
+        for row in rows
+        if row["culprit"]
+        and (row["confirmed"] or (row["culprit"] == "jaxlib" and key_of(row) in of_jaxlib))
+    ]
+    found = {key_of(row): row["culprit"] for row in sure}
+    write_field("culprit", {key_of(row): found.get(key_of(row), "") for row in rows})
     compared = [row for row in sure if CITED.match(row["cited"])]
     wrong = [row for row in compared if not agrees(row, clone)]
     for row in wrong:
@@ -197,7 +231,7 @@ def write_field(name: str, values: Mapping[tuple[str, str, str], str]) -> None:
 
     Args:
         name: The field.
-        values: Its values by case, release and summary of the line.
+        values: Its values by case, release and summary of the line; empty for no such field.
     """
     for family, declared in load_families(ROOT / "cases").items():
         file = ROOT / "cases" / family / FILE_NAME
@@ -212,8 +246,14 @@ def write_field(name: str, values: Mapping[tuple[str, str, str], str]) -> None:
 def set_field(block: str, name: str, value: str) -> str:
     """Return the text of a change with a field."""
     plain = re.sub(rf"^{name} = .*\n", "", block, flags=re.MULTILINE)
-    line = rf'\g<1>{name} = "{value}"\n'
+    line = rf'\g<1>{name} = "{value}"\n' if value else r"\g<1>"
     return re.sub(r"^(shown_by = .*\n)", line, plain, count=1, flags=re.MULTILINE)
+
+
+def get_cited_commit(row: dict[str, Any]) -> str:
+    """Return the commit that a line cites, empty if it cites none."""
+    cited = CITED.match(row["cited"])
+    return (cited[1] or "") if cited else ""
 
 
 def agrees(row: dict[str, Any], clone: Path) -> bool:

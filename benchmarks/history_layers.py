@@ -19,6 +19,7 @@ from common import checkout_context
 from history_commits import (
     RELEASES,
     append,
+    find_place,
     key_of,
     list_changes,
     list_unsearched,
@@ -44,7 +45,8 @@ def main() -> None:
     if options.write:
         rows = read_log(options.log)
         clear = [row for row in rows if row["layer"] and row["layer"] != "not separable"]
-        write_field("layer", {key_of(row): row["layer"] for row in clear})
+        names = {key_of(row): (row["layer"], row.get("passes", "")) for row in clear}
+        write_field("layer", {key: ", ".join(filter(None, name)) for key, name in names.items()})
         print(Counter(row["layer"] or "no answer" for row in rows))
         return
     context = checkout_context()
@@ -61,17 +63,20 @@ def search(context: ProjectContext, change: BehaviourChange) -> dict[str, Any]:
     """Return the layer of a line of the history."""
     before = RELEASES[RELEASES.index(change.shown_at) - 1]
     case = context.select_cases([change.cases[0]])[0]
-    platform = "" if "cpu" in case.platforms or not case.platforms else case.platforms[0]
-    options = SearchOptions(good=before, bad=change.shown_at, platform=platform)
+    options = SearchOptions(good=before, bad=change.shown_at, platform=find_place(case))
     row = {
         "case": change.cases[0], "release": change.shown_at, "summary": change.summary,
-        "cited": change.source, "layer": "", "reason": "", "problem": "", "computations": (0, 0),
+        "cited": change.source, "layer": "", "reason": "", "passes": "", "problem": "",
+        "computations": (0, 0),
     }  # fmt: skip
     start = perf_counter()
     try:
         (found,) = find_layers(context, case, options, lambda _: None)
         answer = found.answer
-        row |= {"layer": str(answer.layer), "reason": answer.reason, "computations": answer.calls}
+        row |= {
+            "layer": str(answer.layer), "reason": answer.reason, "computations": answer.calls,
+            "passes": answer.passes.name if answer.passes is not None else "",
+        }  # fmt: skip
     except ConformanceError as error:
         row["problem"] = str(error)
     return row | {"seconds": round(perf_counter() - start, 1)}
