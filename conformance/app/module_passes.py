@@ -10,7 +10,7 @@ from conformance.search.ddmin import SetResult
 from conformance.triage.layers.answer import BAD, GOOD
 from conformance.triage.layers.comparison import ReplayComparer
 from conformance.triage.layers.passes import PassFinding, find_module_passes
-from conformance.triage.passes.settings import DISABLED, DUMP, list_flags
+from conformance.triage.passes.settings import DISABLED, DUMP, UNCHANGED, list_flags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,12 +47,14 @@ class ModulePasses:
     tolerance: Tolerance
     by_facts: bool
 
-    def find(self) -> PassFinding:
-        """Find the passes, and the flags.
+    def find(self) -> PassFinding | None:
+        """Find the passes, and the flags; None if the call cannot be compiled with options.
 
         Raises:
             InfrastructureError: If a probe of the worker fails for a reason of the host.
         """
+        if self._classify(UNCHANGED) is not SetResult.NOT_ENOUGH:
+            return None
         bad = self.replays[BAD, BAD].results[self.number]
         return find_module_passes(
             self._list_dumps, self._classify, list_flags(self.planned.cell),

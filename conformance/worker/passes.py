@@ -7,6 +7,7 @@ read. A crash of XLA or a timeout ends the process, and the client starts anothe
 
 from __future__ import annotations
 
+import functools
 import signal
 import socket
 from typing import TYPE_CHECKING, Any
@@ -146,6 +147,7 @@ def patch_pass_option() -> None:
     """
     original = compiler.get_compile_options
 
+    @functools.wraps(original)  # its signature tells what the release knows
     def get_compile_options(*args: Any, **more: Any) -> Any:
         overrides = dict(more.get("env_options_overrides") or {})
         names = overrides.pop(DISABLED, "")

@@ -26,6 +26,7 @@ from conformance.worker.computations import (
     get_stablehlo_version,
 )
 from conformance.worker.job import load_case
+from conformance.worker.passes import patch_pass_option
 from conformance.worker.stages import build, describe_arguments, describe_shape, jit_program
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def replay(
         The number of results.
     """
     load_kernels()
+    if options:
+        patch_pass_option()
     wanted = set(numbers)
     replayer = _Replayer(env, Path(source), Path(target), version)
     lines = Path(source, COMPUTATIONS).read_text().splitlines()

@@ -108,7 +108,7 @@ def test_layer_is_found_where_no_commit_of_jax_explains_the_change() -> None:
     world = FakeServices({"jax": "1"}, {"jax": "1.1"})
     world.jax_location = "https://example.org/jax"
     finding = SimpleNamespace(
-        remarks=(), candidates=(), verdict=CommitVerdict.ENVIRONMENT,
+        remarks=(), candidates=(), verdict=CommitVerdict.ENVIRONMENT, is_confirmed=True,
         cells=SimpleNamespace(bases=[SimpleNamespace(label=name) for name in ("0.5.0", "0.6.0")]),
     )  # fmt: skip
     moves = (PackageMove("jaxlib", "1", "1.1"),)
