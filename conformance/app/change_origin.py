@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.app.commits import find_commit
 from conformance.app.layers import find_layer_of_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from conformance.app.bisect import BisectResult
     from conformance.app.context import ProjectContext
@@ -17,19 +16,6 @@ if TYPE_CHECKING:
     from conformance.app.target import Target
     from conformance.triage.commits.render import PackageCulprit
     from conformance.triage.layers.answer import LayerAnswer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeOrigin:
-    """The origin of a change.
-
-    Attributes:
-        layer: The layer, with the pass of XLA; None if it was not searched for.
-        culprit: The commit, None if it was not searched for.
-    """
-
-    layer: LayerAnswer | None = None
-    culprit: PackageCulprit | None = None
 
 
 def find_origin(
@@ -42,10 +28,11 @@ def find_origin(
     location: str,
     say: Callable[[str], None],
     culprit: PackageCulprit | None = None,
-) -> ChangeOrigin:
-    """Find the origin of the change that a bisection of releases has found.
+) -> Iterator[LayerAnswer | PackageCulprit]:
+    """Yield the layer and the commit behind the change that a bisection of releases has found.
 
-    Where no commit of jax explains it, jaxlib does, and only the layer says which part of it.
+    Each is yielded as soon as it is found: an error of the next search leaves it. Where no commit
+    of jax explains the change, jaxlib does, and only the layer says which part of it.
 
     Args:
         context: The project.
@@ -62,9 +49,12 @@ def find_origin(
         InfrastructureError: If the repository cannot be read, an environment cannot be provided,
             or the disk refuses.
     """
-    if location and culprit is None:
+    if layers:
+        yield find_layer_of_change(context, target, options, found)
+    if not location:
+        return
+    if culprit is None:
         culprit = find_commit(context, target, options, found, location=location, say=say)
-    layer = None
-    if layers or (culprit is not None and culprit.is_in_jaxlib):
-        layer = find_layer_of_change(context, target, options, found)
-    return ChangeOrigin(layer=layer, culprit=culprit)
+    yield culprit
+    if culprit.is_in_jaxlib and not layers:
+        yield find_layer_of_change(context, target, options, found)

@@ -11,6 +11,7 @@ from conformance.app.search_options import SearchOptions
 from conformance.report.upstream_issue import FirstBadRelease
 from conformance.triage.bisect.render import render_answer
 from conformance.triage.commits.render import render_culprit
+from conformance.triage.layers.answer import LayerAnswer
 from conformance.triage.layers.render import render_layer
 from conformance.triage.programs.program import ProgramTarget
 from conformance.triage.repro.header import describe_nightlies
@@ -131,17 +132,19 @@ def search_origin(
     # A script has no reference, so its ends may look equal: then all points are tried.
     result = find_change(context, target, question, say, scan=isinstance(target, ProgramTarget))
     answer = result.answer
-    origin = find_origin(
+    names = answer.labels[answer.last_good], answer.labels[answer.first_bad]
+    lines: list[str] = []
+    for part in find_origin(
         context, target, question, result,
         layers=options.layers, location=options.jax_location, say=say,
-    )  # fmt: skip
-    lines = [] if origin.culprit is None else [*render_culprit(origin.culprit), ""]
-    if origin.layer is not None:
-        names = answer.labels[answer.last_good], answer.labels[answer.first_bad]
-        lines += render_layer(origin.layer, *names)
+    ):  # fmt: skip
+        if isinstance(part, LayerAnswer):
+            lines += [*render_layer(part, *names), ""]
+        else:
+            lines += [*render_culprit(part), ""]
     return FirstBadRelease(
-        last_good=answer.labels[answer.last_good],
-        first_bad=answer.labels[answer.first_bad],
+        last_good=names[0],
+        first_bad=names[1],
         good=answer.get_summary(answer.last_good),
         history="\n".join(render_answer(answer, question.find, result.axis)),
         culprit="\n".join(lines).rstrip(),

@@ -34,6 +34,7 @@ from conformance.search.axes import JAX, AxisCells, AxisPoint, PackageMove, Sear
 from conformance.suites.suite import make_suite
 from conformance.triage.commits.commit_search import CommitVerdict
 from conformance.triage.commits.render import JAXLIB, list_culprit_commits, render_environment
+from conformance.triage.layers.answer import LayerAnswer
 from conformance.triage.layers.render import describe_layer
 from conformance.triage.upgrade.comparison import (
     Culprits,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import RunSuite
     from conformance.report.upgrade_result import UpgradeCaseStep
+    from conformance.triage.commits.render import PackageCulprit
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 
     Found = tuple[tuple[Case, ...], Executor]
@@ -324,35 +326,20 @@ class UpgradeRun:
             fresh=self._options.fresh, jobs=self._options.jobs,
         )  # fmt: skip
         axis = SearchAxis(name=JAX, points=points)
-        location = ""
-        if self._options.commits:
-            location = find_jax_location(self._context, self._options.jax_repo)
+        asked = self._options
+        location = find_jax_location(self._context, asked.jax_repo) if asked.commits else ""
         try:
             target = self._subject.find_target(compared.case)
             found = find_change(self._context, target, options, say, axis=axis)
-            origin = find_origin(
-                self._context, target, options, found, layers=self._options.layers,
-                location=location, say=say,
-            )  # fmt: skip
+            for part in find_origin(
+                self._context, target, options, found, layers=asked.layers, location=location,
+                say=say,
+            ):  # fmt: skip
+                culprits = _add_origin(culprits, part)
         except ConformanceError as error:
             doubts = "; ".join(filter(None, (culprits.doubts, f"no commit: {error}")))
             return replace(culprits, doubts=doubts)
-        if origin.layer is not None:
-            culprits = replace(culprits, layer=describe_layer(origin.layer))
-        culprit = origin.culprit
-        if culprit is None:
-            return culprits
-        remarks = (*render_environment(culprit), *culprit.finding.remarks)
-        commits = list_culprit_commits(culprit)
-        # jax and jaxlib are released together: the search separates them.
-        innocent = {CommitVerdict.COMMIT: JAXLIB, CommitVerdict.ENVIRONMENT: JAX}
-        name = innocent.get(culprit.finding.verdict)
-        guilty = tuple(tuple(m for m in group if m.package != name) for group in culprits.guilty)
-        # A set of which nothing is left was the innocent package alone.
-        return replace(
-            culprits, guilty=tuple(filter(None, guilty)) or culprits.guilty, commits=commits,
-            remarks=remarks,
-        )  # fmt: skip
+        return culprits
 
     def _describe(self, upgraded: UpgradeResult) -> None:
         """Write the description of the jobs as a run, which reports can read."""
@@ -384,6 +371,22 @@ def _make_culprits(change: UpgradeCaseStep) -> Culprits:
     """Return the culprits of a change that only jax's packages can have made."""
     moves = (PackageMove(name, *versions) for name, versions in change.suspects.items())
     return Culprits(case=change.compared.case.id, guilty=(tuple(moves),))
+
+
+def _add_origin(culprits: Culprits, part: LayerAnswer | PackageCulprit) -> Culprits:
+    """Return the culprits of a change with the layer, or with the commit."""
+    if isinstance(part, LayerAnswer):
+        return replace(culprits, layer=describe_layer(part))
+    # jax and jaxlib are released together: the search separates them.
+    innocent = {CommitVerdict.COMMIT: JAXLIB, CommitVerdict.ENVIRONMENT: JAX}
+    name = innocent.get(part.finding.verdict)
+    guilty = tuple(tuple(m for m in group if m.package != name) for group in culprits.guilty)
+    # A set of which nothing is left was the innocent package alone.
+    return replace(
+        culprits, guilty=tuple(filter(None, guilty)) or culprits.guilty,
+        commits=list_culprit_commits(part),
+        remarks=(*render_environment(part), *part.finding.remarks),
+    )  # fmt: skip
 
 
 def _make_axis(platform: str, points: AxisCells) -> UpgradeAxis:

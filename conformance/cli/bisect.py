@@ -26,7 +26,7 @@ from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.model.outcome import ExitCode
 from conformance.search.axes import JAX, RESTART
 from conformance.triage.bisect.render import make_answer_json, render_answer
-from conformance.triage.commits.render import make_culprit_json, render_culprit
+from conformance.triage.commits.render import PackageCulprit, make_culprit_json, render_culprit
 from conformance.triage.layers.render import make_layer_json, render_layer
 
 if TYPE_CHECKING:
@@ -114,24 +114,25 @@ def command(
     output.print("", *render_answer(answer, search.find, found.axis))
     # After the answer: a point that could not be tried is why the answer may be a range.
     output.print(*(f"left out {name}: {reason}" for name, reason in found.left_out))
-    if commits and culprit is None:
-        output.print("")
     data = make_answer_json(answer, target, found.axis)
     is_confirmed = answer.is_confirmed
-    if layers or commits:
-        with explain_interrupt(RESTART):
-            origin = find_origin(
-                context, subject, search, found, layers=layers, location=location,
-                say=output.print, culprit=culprit,
-            )  # fmt: skip
-        culprit = origin.culprit
-        if culprit is not None:
-            output.print("", *render_culprit(culprit))
-            data["commit"] = make_culprit_json(culprit)
-            is_confirmed = is_confirmed and culprit.finding.is_confirmed
-        if origin.layer is not None:
-            good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
-            output.print("", *render_layer(origin.layer, good, bad))
-            data["layer"] = make_layer_json(origin.layer, good, bad)
+    if commits and culprit is None and not layers:
+        output.print("")
+    with explain_interrupt(RESTART):
+        for part in find_origin(
+            context, subject, search, found, layers=layers, location=location,
+            say=output.print, culprit=culprit,
+        ):  # fmt: skip
+            if isinstance(part, PackageCulprit):
+                culprit = part
+                output.print("", *render_culprit(part))
+                data["commit"] = make_culprit_json(part)
+                is_confirmed = is_confirmed and part.finding.is_confirmed
+            else:
+                good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
+                output.print("", *render_layer(part, good, bad))
+                data["layer"] = make_layer_json(part, good, bad)
+                if commits and culprit is None:
+                    output.print("")
     output.write_json(data)
     return ExitCode.OK if is_confirmed else ExitCode.UNEXPECTED
