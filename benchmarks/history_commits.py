@@ -92,7 +92,7 @@ def list_unsearched(
         lines = random.Random(0).sample(lines, options.only)  # noqa: S311 - no secret
     known = {key_of(row) for row in read_log(options.log)}
     for change in lines[part - 1 :: parts]:
-        if (change.cases[0], change.shown_at, change.summary) not in known:
+        if identify(change) not in known:
             yield change
 
 
@@ -105,6 +105,11 @@ def append(log: Path, row: dict[str, Any]) -> None:
 def key_of(row: dict[str, Any]) -> tuple[str, str, str]:
     """Return what identifies a line of the history."""
     return row["case"], row["release"], row["summary"]
+
+
+def identify(change: BehaviourChange) -> tuple[str, str, str]:
+    """Return the key of a line, which `key_of` returns for its answer."""
+    return change.cases[0], change.shown_at, change.summary
 
 
 def list_changes() -> list[BehaviourChange]:
@@ -237,7 +242,7 @@ def write_field(name: str, values: Mapping[tuple[str, str, str], str]) -> None:
         file = ROOT / "cases" / family / FILE_NAME
         blocks = file.read_text().split("[[change]]\n")
         for number, change in enumerate(declared.change, 1):
-            value = values.get((change.cases[0], change.shown_at, change.summary))
+            value = values.get(identify(change))
             if value is not None:
                 blocks[number] = set_field(blocks[number], name, value)
         file.write_text("[[change]]\n".join(blocks))

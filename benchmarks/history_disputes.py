@@ -19,6 +19,7 @@ from history_commits import (
     agrees,
     append,
     get_cited_commit,
+    identify,
     key_of,
     list_changes,
     list_unsearched,
@@ -48,7 +49,7 @@ def main() -> None:
     }
     context = checkout_context()
     for change in list_unsearched(options, list_changes()):
-        row = disputed.get((change.cases[0], change.shown_at, change.summary))
+        row = disputed.get(identify(change))
         if row is not None:
             tried = try_both(context, change, row, str(options.clone))
             append(options.log, tried)

@@ -152,7 +152,7 @@ class Recordings:
         """
         calls = [call for call in recording.calls if not call.reasons and call.modules]
         folder = recording.folder / f"repeated-{planned.cell.id}"
-        return self._repeat(recording, planned, calls, folder)
+        return self._repeat(recording, planned, calls, folder, {})
 
     def repeat_with(
         self, recording: Recording, planned: PlannedCell, number: int, options: Mapping[str, Any]
@@ -179,7 +179,7 @@ class Recordings:
         planned: PlannedCell,
         calls: Sequence[RecordedCall],
         folder: Path,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any],
     ) -> Replay:
         devices = 1 + max((max(call.options["devices"], default=0) for call in calls), default=0)
         left = [call.number for call in calls]
@@ -188,7 +188,7 @@ class Recordings:
                 break
             params = {
                 "source": str(recording.folder), "target": str(folder), "numbers": left,
-                "version": self.get_version(planned), "options": dict(options or {}),
+                "version": self.get_version(planned), "options": dict(options),
             }  # fmt: skip
             finished = self._probe(planned, "replay", params, devices=devices)
             done = Replay(folder).results

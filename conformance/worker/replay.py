@@ -90,7 +90,7 @@ def replay(
     target: str,
     version: str,
     numbers: Sequence[int],
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any],
 ) -> Observed:
     """Repeat recorded calls, and write each result before the next call.
 
@@ -114,7 +114,7 @@ def replay(
     count = 0
     for line in map(json.loads, lines):
         if line["number"] in wanted:
-            line["options"]["overrides"] |= options or {}
+            line["options"]["overrides"] |= options
             replayer.repeat(line)
             count += 1
     return Observed({"results": np.int64(count)})

@@ -1,4 +1,4 @@
-"""What a fork server does before it forks."""
+"""Warm-up of the fork server."""
 
 from __future__ import annotations
 

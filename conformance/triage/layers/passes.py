@@ -55,16 +55,16 @@ def find_module_passes(
         unfinished: Whether the bad result is a failure of the compilation.
     """
 
-    def is_confirmed(setting: Setting) -> SetResult:
+    def classify_twice(setting: Setting) -> SetResult:
         # Uninitialised memory may be like the good result once.
         result = classify(setting)
         return classify(setting) if result is SetResult.ENOUGH else result
 
     found = find_passes(
-        list_dumps, lambda passes: is_confirmed(Setting(disabled=passes)), unfinished=unfinished
+        list_dumps, lambda passes: classify_twice(Setting(disabled=passes)), unfinished=unfinished
     )
     tried = list(flags)
-    helping = tuple(flag for flag in tried if is_confirmed(flag) is SetResult.ENOUGH)
+    helping = tuple(flag for flag in tried if classify_twice(flag) is SetResult.ENOUGH)
     return PassFinding(
         culprits=found.culprits, changing=len(found.passes), flags=helping, tried=len(tried)
     )
