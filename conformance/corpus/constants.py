@@ -73,7 +73,8 @@ def resolve_constants(node: Any, constants: Mapping[str, ast.expr]) -> Any:
         constants: Values by name. A name that occurs in its own value is left.
 
     Returns:
-        The expression with the values; a `*NAME` in a list is replaced by the elements.
+        The expression with the values; a `*NAME` in a list is replaced by the elements, or by the
+        keys of a dictionary.
     """
     match node:
         case ast.Name(id=name) if name in constants:
@@ -106,6 +107,11 @@ def resolve_constants(node: Any, constants: Mapping[str, ast.expr]) -> Any:
 
 def _resolve_element(node: ast.expr, constants: Mapping[str, ast.expr]) -> list[ast.expr]:
     if isinstance(node, ast.Starred):
+        # The keys alone: the values may be functions, which no literal can be.
+        if isinstance(node.value, ast.Name) and isinstance(
+            table := constants.get(node.value.id), ast.Dict
+        ):
+            return [key for key in table.keys if key is not None]
         elements = resolve_constants(node.value, constants)
         return elements.elts if isinstance(elements, (ast.List, ast.Tuple)) else [node]
     return [resolve_constants(node, constants)]

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.corpus.metadata import (
     Metadata,
@@ -23,12 +23,15 @@ from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.garbage_collection import pause_garbage_collection
 from conformance.model.case import Case
+from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.corpus.case_index import CaseIndex
     from conformance.model.case import Kind
+
+    Params = Mapping[str, dict[str, Any]]
 
 KINDS: tuple[Kind, Kind] = ("program", "probe")
 _AS_DECLARED: Final = frozenset(Metadata.__struct_fields__) - {
@@ -203,6 +206,7 @@ def _parse_file(
     for function, kind, call in _find_decorated(tree, file, errors):
         try:
             metadata = read_metadata(call, kind, shared)
+            params = _expand_params(metadata, function, call.lineno)
         except MetadataError as error:
             errors.append(FileError(file, error.line, str(error)))
             continue
@@ -210,14 +214,46 @@ def _parse_file(
             message = f"{function.name}: its keywords are nested too deeply to be read"
             errors.append(FileError(file, call.lineno, message))
             continue
-        if problem := _find_given_problem(function, kind, metadata):
+        if problem := _find_given_problem(function, kind, metadata, params):
             errors.append(FileError(file, call.lineno, problem))
             continue
         code = get_statement_text(function, lines)
-        yield from _make_cases(file, function, kind, metadata, code=code, content_hash=content_hash)
+        shown = {"code": code, "content_hash": content_hash}
+        yield from _make_cases(file, function, kind, metadata, params, **shown)
 
 
-def _find_given_problem(function: ast.FunctionDef, kind: Kind, metadata: Metadata) -> str:
+def _expand_params(metadata: Metadata, function: ast.FunctionDef, line: int) -> Params:
+    """Return the keyword arguments of each parametrisation; `{"": {}}` for a case without.
+
+    Args:
+        metadata: Metadata of the decorator of the function.
+        function: Function of the case. If `params` is a list of names, its one parameter besides
+            `env` receives the name.
+        line: Line of the decorator.
+
+    Raises:
+        MetadataError: If a name occurs twice, or the function has another number of parameters.
+    """
+    names = metadata.params
+    if names is None or isinstance(names, dict):
+        return names or {"": {}}
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise MetadataError(line, f"`params` has `{repeated}` twice; remove one")
+    arguments = function.args
+    drawn = metadata.given or ()
+    free = [one.arg for one in (*arguments.args[1:], *arguments.kwonlyargs) if one.arg not in drawn]
+    if len(free) != 1:
+        raise MetadataError(
+            line,
+            f"`params` is a list of names, and {function.name} has "
+            f"{plural(len(free), 'parameter')} besides `env`, expected 1 that receives the name",
+        )
+    return {name: {free[0]: name} for name in names}
+
+
+def _find_given_problem(
+    function: ast.FunctionDef, kind: Kind, metadata: Metadata, params: Params
+) -> str:
     """Say how `given` contradicts the function or another keyword; empty if it does not."""
     if metadata.given is None:
         default = metadata.examples == Metadata().examples
@@ -227,7 +263,7 @@ def _find_given_problem(function: ast.FunctionDef, kind: Kind, metadata: Metadat
     for name in metadata.given:
         if name not in names and arguments.kwarg is None:
             return f"`given` draws `{name}`, but {function.name} has no such parameter; add it"
-        if any(name in values for values in (metadata.params or {}).values()):
+        if any(name in values for values in params.values()):
             return f"`{name}` is both in `params` and in `given`; remove one"
     if metadata.budgets or metadata.records:
         return "`given` with `budgets` or `records`, which do not apply to a law; remove them"
@@ -276,12 +312,13 @@ def _make_cases(
     function: ast.FunctionDef,
     kind: Kind,
     metadata: Metadata,
+    params: Params,
     *,
     code: str,
     content_hash: str,
 ) -> Iterator[Case]:
     family = file.parent.name
-    for param, values in (metadata.params or {"": {}}).items():
+    for param, values in params.items():
         yield Case(
             id=f"{family}/{function.name}" + (f"[{param}]" if param else ""),
             family=family,

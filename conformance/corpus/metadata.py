@@ -78,7 +78,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keywords of `program` and `probe`, as `conformance.kit.case.program` documents them."""
 
     source: str = ""
-    params: dict[str, dict[str, Any]] | None = None
+    params: dict[str, dict[str, Any]] | tuple[str, ...] | None = None
     given: tuple[str, ...] | None = None
     examples: Count = 20
     devices: Count = 1

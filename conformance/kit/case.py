@@ -181,7 +181,7 @@ def defaults(
 def program(
     *,
     source: str = "",
-    params: dict[str, dict[str, Any]] | None = None,
+    params: dict[str, dict[str, Any]] | Sequence[str] | None = None,
     given: Mapping[str, Strategy] | None = None,
     examples: int = 20,
     devices: int = 1,
@@ -206,7 +206,9 @@ def program(
 
     Args:
         source: Upstream thread or document the case comes from.
-        params: Keyword arguments by parameter name: one case `family/name[key]` for each.
+        params: Keyword arguments by parameter name: one case `family/name[key]` for each. A list
+            of names passes each name to the one parameter of the function besides `env`;
+            `[*TABLE]` has the keys of a dictionary of the file.
         given: Strategies of `conformance.kit.strategies` by parameter of the function. The program
             is built for each example that Hypothesis draws, and its reference and `same_as` must
             hold for all. Its value and IRs are those of the simplest example.
@@ -249,7 +251,7 @@ def program(
 def probe(
     *,
     source: str = "",
-    params: dict[str, dict[str, Any]] | None = None,
+    params: dict[str, dict[str, Any]] | Sequence[str] | None = None,
     given: Mapping[str, Strategy] | None = None,
     examples: int = 20,
     devices: int = 1,

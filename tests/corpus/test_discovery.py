@@ -93,6 +93,21 @@ def test_each_parameter_is_a_case(write: Write) -> None:
     assert found == {"family/name[a]": {"n": 1}, "family/name[b]": {"n": [2, 3]}}
 
 
+def test_the_names_of_a_list_are_passed_to_the_one_parameter(write: Write) -> None:
+    """Written out, or the keys of a table whose values are no literals."""
+    source = (
+        "TABLE = {'a': lambda x: x, 'b': make()}\n"
+        "@probe(params=[*TABLE, 'c'], given={'x': st.text()},\n"
+        "       deviations=[deviation('<1', params=['b'])])\n"
+        "def name(env, x, key): ...\n"
+    )
+    found = {case.id: case for case in write(family__topic=source)}
+    assert {id_: case.params for id_, case in found.items()} == {
+        f"family/name[{key}]": {"key": key} for key in "abc"
+    }
+    assert [id_ for id_, case in found.items() if case.deviations] == ["family/name[b]"]
+
+
 def test_the_code_is_the_function_with_its_decorators(write: Write) -> None:
     """As written, comments within and all; nothing of what stands around it."""
     written = "@other\n@probe(\n    devices=2,  # two\n)\ndef name(env):\n    return 1  # one"

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         ("probe(x64=1)", 1, "expected `bool`, got `int`"),
         ("probe(params={})", 1, "`params` is empty"),
         ("probe(params={'a': 1})", 1, "expected `object`, got `int`"),
+        ("probe(params=[])", 1, "`params` is empty"),
+        ("probe(params=['a'])", 1, "name has 0 parameters besides `env`, expected 1"),
+        ("probe(params=['a', 'b', 'a'])", 1, "`params` has `a` twice; remove one"),
+        ("probe(params=[*TABLE])", 1, "`params` is `[*TABLE]`, expected a literal"),
         (
             "probe(given=dict(x=1))",
             1,
