@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 SCRIPTS = ROOT / "benchmarks" / "statements"
 RELEASES = [*load_releases(ROOT / "matrix").versions]
 BEFORE = {after: before for before, after in pairwise(RELEASES)}
+MODULES = "Cases by module"
+"""Heading of the section whose rows are modules, not changes."""
 BUGS = "Reported bugs"
 UNRELEASED = "After 0.11.0"
 """Heading of the page for changes that the changelog of jax does not list yet."""
@@ -152,6 +154,8 @@ def read_coverage_rows() -> Iterator[Row]:
     for line in (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             heading = line.removeprefix("## ")
+        elif heading == MODULES:
+            continue
         elif line.startswith("| ") and not line.startswith(("| ---", "| what ")):
             what, why, *threads = line.strip("| ").split(" | ")
             named = tuple(threads[0].split(", ")) if threads else ()

@@ -26,6 +26,7 @@ from audit_sources import (  # noqa: E402 - benchmarks are no package
     read_history,
     read_readme,
 )
+from module_coverage import ROW, count_cases  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("coverage")
 
 FOLDER = ROOT / "benchmarks" / "statements"
+PAGE = ROOT / "docs" / "coverage.md"
 STATEMENTS: list[dict[str, Any]] = tomllib.loads((FOLDER / "statements.toml").read_text())[
     "statement"
 ]
@@ -147,3 +149,10 @@ def test_there_is_enough_to_draw_from() -> None:
     assert len([*read_history()]) >= 500
     assert {one.first for one in read_history()} <= set(RELEASES)
     assert all(one.case.id in load_cases() for said in read_history() for one in said.evidence)
+
+
+def test_each_module_has_the_number_of_its_cases() -> None:
+    """After a change of the corpus, `python benchmarks/module_coverage.py --write` counts again."""
+    listed = {name: int(count.replace(",", "")) for name, count in ROW.findall(PAGE.read_text())}
+    assert len(listed) > 100
+    assert listed == count_cases(listed)
