@@ -41,6 +41,7 @@ FAMILIES = {
     "prng": 15,
     "shard_map_collectives": 25,
     "shard_map_control_flow": 25,
+    "sharded_operations": 15,
     "sharding_in_types": 15,
     "vma_types": 15,
 }
