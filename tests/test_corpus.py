@@ -31,6 +31,7 @@ FAMILIES = {
     "api_removals": 15,
     "autodiff_structure": 20,
     "callbacks_and_io": 8,
+    "checkpoints": 25,
     "control_flow_batching": 20,
     "export_compat": 10,
     "memory_and_offload": 12,
