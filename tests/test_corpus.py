@@ -45,6 +45,7 @@ FAMILIES = {
     "sharded_operations": 15,
     "sharding_in_types": 15,
     "vma_types": 15,
+    "zero_size_arrays": 4,
 }
 """The least number of cases of each family beside the first five."""
 FIRST = frozenset(
