@@ -40,6 +40,7 @@ FAMILIES = {
     "numerics": 25,
     "pmap_to_jit": 8,
     "prng": 15,
+    "scipy_functions": 30,
     "shard_map_collectives": 25,
     "shard_map_control_flow": 25,
     "sharded_operations": 15,

@@ -106,22 +106,12 @@ MATRICES = {
     "qr": lambda n, a: n.linalg.qr(a),
     "matrix_power": lambda n, a: n.linalg.matrix_power(a, 3),
     "pinv": lambda n, a: n.linalg.pinv(a),
-    "matrix_rank": lambda n, a: n.linalg.matrix_rank(a),
     "slogdet": lambda n, a: n.linalg.slogdet(a),
     "trace": lambda n, a: n.trace(a),
 }
 
 
-NO_RANK = deviation(
-    "jax>=0.10.1",
-    params=["matrix_rank"],
-    outcome="ok",
-    reason="the largest singular value of no values is refused",
-    issue="jax-ml/jax@aea73a6b392f",
-)
-
-
-@probe(params=[*MATRICES], deviations=[NO_RANK])
+@probe(params=[*MATRICES])
 def linear_algebra(env, name):
     """A function of a matrix of 0 x 0 has the result or the refusal of NumPy."""
     return compare(MATRICES[name], SQUARE)

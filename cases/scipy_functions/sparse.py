@@ -1,0 +1,99 @@
+"""Sparse matrices (BCOO, BCSR) and segment sums against dense arrays."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import sparse
+
+from conformance.kit import Observed, defaults, probe
+
+defaults(source="jax-ml/jax@0d4bcde7cae5", rtol=1e-5, atol=1e-5)
+
+DENSE = np.array([[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, -1, 0]], np.float32)
+OTHER = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
+OPERATIONS = {
+    "matmul_dense": (lambda m: m @ OTHER, lambda m: m @ OTHER),
+    "matmul_from_the_left": (lambda m: jnp.asarray(OTHER) @ m, lambda m: OTHER @ m),
+    "matvec": (lambda m: m @ OTHER[:, 0], lambda m: m @ OTHER[:, 0]),
+    "transpose": (lambda m: m.T.todense(), lambda m: m.T),
+    "sum": (lambda m: m.sum(0).todense(), lambda m: m.sum(0)),
+    "negative": (lambda m: (-m).todense(), lambda m: -m),
+    "multiply_dense": (lambda m: (m * OTHER.T).todense(), lambda m: m * OTHER.T),
+    "add_sparse": (lambda m: (m + m).todense(), lambda m: 2 * m),
+    "multiply_sparse": (lambda m: (m * m).todense(), lambda m: m * m),
+    "matmul_sparse": (lambda m: (m @ m.T).todense(), lambda m: m @ m.T),
+    "slice": (lambda m: m[1:, 2:].todense(), lambda m: m[1:, 2:]),
+    "reshape": (lambda m: m.reshape(6, 2).todense(), lambda m: m.reshape(6, 2)),
+    "concatenate": (
+        lambda m: sparse.bcoo_concatenate([m, m], dimension=0).todense(),
+        lambda m: np.concatenate([m, m]),
+    ),
+    "reverse": (lambda m: sparse.bcoo_rev(m, dimensions=(1,)).todense(), lambda m: m[:, ::-1]),
+    "sparsify": (
+        lambda m: sparse.sparsify(lambda a: jnp.sin(a).T)(m).todense(),
+        lambda m: np.sin(m).T,
+    ),
+    "as_bcsr": (
+        lambda m: sparse.BCSR.from_bcoo(m.sort_indices()) @ OTHER,
+        lambda m: m @ OTHER,
+    ),
+}
+
+
+@probe(params=[*OPERATIONS])
+def bcoo(env, name):
+    """An operation on a sparse matrix gives the numbers of the dense one."""
+    fn, reference = OPERATIONS[name]
+    value = jax.jit(lambda a: fn(sparse.BCOO.fromdense(a, nse=4)))(DENSE)
+    return Observed(value, reference(DENSE))
+
+
+@probe()
+def duplicates(env):
+    """Duplicate indices are added, and an index out of bounds is dropped."""
+    indices = np.array([[0, 1], [2, 3], [0, 1], [3, 0]])
+    data = np.array([1, 2, 4, 9], np.float32)
+    expected = np.zeros((3, 4), np.float32)
+    np.add.at(expected, tuple(indices[:3].T), data[:3])
+
+    def run(data, indices):
+        matrix = sparse.BCOO((data, indices), shape=(3, 4))
+        return {"dense": matrix.todense(), "summed": matrix.sum_duplicates(nse=3).todense()}
+
+    return Observed(jax.jit(run)(data, indices), dict.fromkeys(("dense", "summed"), expected))
+
+
+@probe()
+def gradient(env):
+    """`sparse.grad` differentiates with respect to the stored elements alone."""
+
+    def run(a):
+        matrix = sparse.BCOO.fromdense(a, nse=4)
+        return sparse.grad(lambda m: (m @ OTHER).sum())(matrix).todense()
+
+    return Observed(jax.jit(run)(DENSE), np.where(DENSE != 0, OTHER.sum(1), 0).astype(np.float32))
+
+
+SEGMENTS = np.array([0, 2, 2, 0, 5], np.int32)
+REDUCTIONS = {
+    "segment_sum": (np.add, 0),
+    "segment_prod": (np.multiply, 1),
+    "segment_max": (np.maximum, -np.inf),
+    "segment_min": (np.minimum, np.inf),
+}
+
+
+@probe(source="jax-ml/jax@9adfb806253b", params=[*REDUCTIONS])
+def segments(env, name):
+    """A reduction of segments: an empty one, and one out of bounds."""
+    ufunc, start = REDUCTIONS[name]
+    x = np.array([2, 3, -4, 5, 7], np.float32)
+    expected = np.full(4, start, np.float32)
+    ufunc.at(expected, SEGMENTS[:4], x[:4])
+    run = getattr(jax.ops, name)
+    value = jax.jit(
+        lambda a: {"plain": run(a, SEGMENTS, 4), "buckets": run(a, SEGMENTS, 4, bucket_size=2)}
+    )(x)
+    return Observed(value, dict.fromkeys(("plain", "buckets"), expected))

@@ -1,0 +1,108 @@
+"""Special functions and their derivatives against SciPy."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import scipy.special
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import compare_function
+
+defaults(source="jax-ml/jax@47ca51f47479", rtol=2e-4, atol=1e-5)
+
+REAL = np.array([-2.5, -0.625, 0.375, 1.75])
+POSITIVE = np.array([0.375, 0.75, 1.625, 4.5])
+UNIT = np.array([0.125, 0.375, 0.625, 0.875])
+FUNCTIONS = {
+    "digamma": POSITIVE,
+    "entr": POSITIVE,
+    "erf": REAL,
+    "erfc": REAL,
+    "erfinv": UNIT,
+    "exp1": POSITIVE,
+    "expi": POSITIVE,
+    "expit": REAL,
+    "gamma": POSITIVE,
+    "gammaln": POSITIVE,
+    "i0": REAL,
+    "i0e": REAL,
+    "i1": REAL,
+    "i1e": REAL,
+    "log_ndtr": REAL,
+    "logit": UNIT,
+    "ndtr": REAL,
+    "ndtri": UNIT,
+    "spence": POSITIVE,
+}
+"""Points by function of one argument."""
+
+
+@probe(params=[*FUNCTIONS])
+def function(env, name):
+    """A function of one argument and its derivative."""
+    return compare_function(
+        getattr(jax.scipy.special, name), getattr(scipy.special, name), FUNCTIONS[name]
+    )
+
+
+OF_TWO = {
+    "betainc": (lambda s, x: s.betainc(2.5, 1.5, x), UNIT),
+    "betaln": (lambda s, x: s.betaln(2.5, x), POSITIVE),
+    "gammainc": (lambda s, x: s.gammainc(2.5, x), POSITIVE),
+    "gammaincc": (lambda s, x: s.gammaincc(2.5, x), POSITIVE),
+    "gammainc_of_order": (lambda s, x: s.gammainc(x, 1.5), POSITIVE),
+    "hyp1f1": (lambda s, x: s.hyp1f1(1.5, 2.5, x), POSITIVE),
+    "kl_div": (lambda s, x: s.kl_div(x, 1.5), POSITIVE),
+    "multigammaln": (lambda s, x: s.multigammaln(x, 2), 1 + POSITIVE),
+    "poch": (lambda s, x: s.poch(x, 1.5), POSITIVE),
+    "polygamma": (lambda s, x: s.polygamma(2, x), POSITIVE),
+    "rel_entr": (lambda s, x: s.rel_entr(x, 1.5), POSITIVE),
+    "xlog1py": (lambda s, x: s.xlog1py(1.5, x), POSITIVE),
+    "xlogy": (lambda s, x: s.xlogy(1.5, x), POSITIVE),
+    "zeta": (lambda s, x: s.zeta(3.5, x), POSITIVE),
+}
+"""Functions with further arguments, which are fixed, and their points."""
+
+
+@probe(params=[*OF_TWO])
+def function_of_two(env, name):
+    """A function of further arguments and its derivative."""
+    fn, x = OF_TWO[name]
+    return compare_function(lambda a: fn(jax.scipy.special, a), lambda a: fn(scipy.special, a), x)
+
+
+@probe(source="jax-ml/jax@8beab51a678c", params=["dawsn", "erfcx"], releases="jax>=0.10.2")
+def function_of_later_releases(env, name):
+    """A function that began with 0.10.1 or 0.10.2, and its derivative."""
+    x = {"dawsn": REAL, "erfcx": POSITIVE}[name]
+    return compare_function(getattr(jax.scipy.special, name), getattr(scipy.special, name), x)
+
+
+@probe(source="jax-ml/jax@f9cb95ca08fb", releases="jax>=0.5")
+def fresnel(env):
+    """The Fresnel integrals and the derivative of one."""
+    x = REAL.astype(np.float32)
+    value = jax.jit(jax.scipy.special.fresnel)(x)
+    return Observed(value, scipy.special.fresnel(x.astype(np.float64)))
+
+
+OVERFLOWS = deviation(
+    params=["small"],
+    outcome="ok",
+    reason="the recurrence from order 50 down overflows in float32",
+    issue="jax-ml/jax@3b1ddf2881cf",
+)
+
+
+@probe(
+    source="jax-ml/jax@3b1ddf2881cf",
+    params={"small": {"points": [0.375, 0.75, 1.625]}, "large": {"points": [9.5, 14.25]}},
+    deviations=[OVERFLOWS],
+)
+def bessel_functions(env, points):
+    """Bessel functions of the first kind, of orders 0 to 3, are NaN at small points in float32."""
+    x = np.array(points, np.float32)
+    value = jax.jit(lambda a: jax.scipy.special.bessel_jn(a, v=3, n_iter=50))(x)
+    return Observed(value, np.stack([scipy.special.jv(n, x.astype(np.float64)) for n in range(4)]))
