@@ -72,7 +72,9 @@ def test_lines_of_the_history_read_as_written() -> None:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
         texts = [data.get("about", ""), data.get("about_pairs", "")]
         texts += [
-            change.get(key, "") for change in data.get("change", ()) for key in ("summary", "advice", "why")
+            change.get(key, "")
+            for change in data.get("change", ())
+            for key in ("summary", "advice", "why")
         ]
         found += [phrase for text in texts for phrase in _find_phrases(text)]
     assert found == []
