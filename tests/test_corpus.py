@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("corpus")
 
-RECORDED_ON = {"cpu": 8, "cpu-mp2": 8, "tpu:v5e:2x2": 4, "tpu:v5e:4x4": 16}
+RECORDED_ON = {
+    "cpu": 8,
+    "cpu-mp2": 8,
+    "tpu:v5e:2x2": 4,
+    "tpu:v5e:4x4": 16,
+    "cuda:h100:1x1x4": 4,
+}
 """Platforms with their devices."""
 THREAD = re.compile(r"[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{12})")
 
@@ -33,6 +39,7 @@ FAMILIES = {
     "callbacks_and_io": 8,
     "checkpoints": 25,
     "control_flow_batching": 20,
+    "dtype_promotion": 40,
     "export_compat": 10,
     "memory_and_offload": 12,
     "multi_process": 6,
@@ -40,6 +47,7 @@ FAMILIES = {
     "numerics": 25,
     "pmap_to_jit": 8,
     "prng": 15,
+    "runtime_checks": 40,
     "scipy_functions": 30,
     "shard_map_collectives": 25,
     "shard_map_control_flow": 25,
