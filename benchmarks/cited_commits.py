@@ -3,10 +3,10 @@
     python benchmarks/cited_commits.py CLONE [--write]
 
 CLONE is a clone of jax with its tags. Each line of a `changes.toml` that cites a commit is compared
-with the first release tag that contains the commit; lines that disagree are printed. A release
-that is newer than the tags of the clone is looked up in its wheel: it has most of the lines that a
-commit adds and that the release before lacks. `--write` keeps the releases in `cited_commits.toml`,
-which a test compares with the history, without a clone.
+with the first release tag that contains the commit; lines that disagree are printed. A commit
+that is newer than the tags of the clone is looked up in the wheels: its release makes most of the
+changes that the commit makes. `--write` keeps the releases in `cited_commits.toml`, which a test
+compares with the history, without a clone.
 """
 
 from __future__ import annotations
@@ -113,25 +113,29 @@ class Clone:
 
     @cache  # noqa: B019 - there is one clone
     def _find_in_wheels(self, commit: str) -> str:
-        """Return the newer release that adds most of the commit's lines, empty for none."""
-        added = self._read_added_lines(commit)
+        """Return the newer release that makes most of the commit's changes, empty for none."""
+        changed = self._read_changed_lines(commit)
         for before, release in pairwise(RELEASES[RELEASES.index(self._releases[-1]) :]):
-            new = [(file, lines - read_module(before, file)) for file, lines in added.items()]
-            arrived = sum(len(lines & read_module(release, file)) for file, lines in new)
-            if 2 * arrived > sum(len(lines) for _, lines in new):
+            made = possible = 0
+            for (file, sign), lines in changed.items():
+                old, new = (read_module(one, file) for one in (before, release))
+                source, target = (old, new) if sign == "+" else (new, old)
+                made += len(lines & target - source)
+                possible += len(lines - source)
+            if 2 * made > possible:
                 return release
         return ""
 
-    def _read_added_lines(self, commit: str) -> dict[str, set[str]]:
-        """Return the lines that a commit adds to each module of jax."""
-        added: dict[str, set[str]] = {}
+    def _read_changed_lines(self, commit: str) -> dict[tuple[str, str], set[str]]:
+        """Return the lines that a commit adds to (+) or removes from (-) each module of jax."""
+        changed: dict[tuple[str, str], set[str]] = {}
         file = ""
         for line in self._git("show", "--format=", commit, "--", "jax/*.py").splitlines():
-            if line.startswith("+++ b/"):
-                file = line.removeprefix("+++ b/")
-            elif line.startswith("+") and len(line.strip()) > SHORTEST:
-                added.setdefault(file, set()).add(line[1:].strip())
-        return added
+            if line.startswith(("--- a/", "+++ b/")):
+                file = line[len("+++ b/") :]
+            elif line[:1] in ("+", "-") and len(line.strip()) > SHORTEST:
+                changed.setdefault((file, line[0]), set()).add(line[1:].strip())
+        return changed
 
     def _git(self, *words: str) -> str:
         command = ["git", "-C", str(self._path), *words]
