@@ -35,6 +35,7 @@ THREAD = re.compile(r"[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{12})")
 FAMILIES = {
     "aot_and_caching": 15,
     "api_removals": 15,
+    "api_signatures": 6,
     "autodiff_structure": 20,
     "callbacks_and_io": 8,
     "checkpoints": 25,
