@@ -26,6 +26,7 @@ from audit_sources import (  # noqa: E402 - benchmarks are no package
     read_history,
     read_readme,
 )
+from changelog_names import find_changes as find_signature_changes  # noqa: E402
 from module_coverage import ROW, count_cases  # noqa: E402
 
 if TYPE_CHECKING:
@@ -156,3 +157,13 @@ def test_each_module_has_the_number_of_its_cases() -> None:
     listed = {name: int(count.replace(",", "")) for name, count in ROW.findall(PAGE.read_text())}
     assert len(listed) > 100
     assert listed == count_cases(listed)
+
+
+def test_names_of_the_changelog_change_when_the_page_says() -> None:
+    """The signature of each name changes in the release of its row, not in the changelog's."""
+    section = PAGE.read_text().partition("## Names of the changelog")[2]
+    rows = re.findall(r"^\| ([\d.]+) \| `([\w.]+)` \| ([\d.]+) \|$", section, re.MULTILINE)
+    changes = find_signature_changes()
+    assert len(rows) > 10
+    assert [row for row in rows if row[2] not in changes[row[1]]] == []
+    assert [row for row in rows if row[0] in changes[row[1]]] == []
