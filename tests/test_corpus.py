@@ -41,6 +41,7 @@ FAMILIES = {
     "checkpoints": 25,
     "control_flow_batching": 20,
     "dtype_promotion": 40,
+    "executables": 40,
     "export_compat": 10,
     "memory_and_offload": 12,
     "multi_process": 6,
@@ -54,6 +55,7 @@ FAMILIES = {
     "shard_map_control_flow": 25,
     "sharded_operations": 15,
     "sharding_in_types": 15,
+    "training_steps": 50,
     "vma_types": 15,
     "zero_size_arrays": 4,
 }
