@@ -22,8 +22,8 @@ from tests.shipped import CASES, FAMILY_NAMES
 if TYPE_CHECKING:
     from pathlib import Path
 
-TABLES = {"scipy_functions", "zero_size_arrays"}
-"""Families whose topics have no subject in common: tables of many functions."""
+TABLES = {"extensions", "scipy_functions", "zero_size_arrays"}
+"""Families whose topics have no subject in common."""
 SCRIPTS = ROOT / "benchmarks" / "behaviour_changes" / "scripts"
 
 

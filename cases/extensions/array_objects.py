@@ -1,0 +1,80 @@
+"""Objects with `__jax_array__` in places other than the arguments of `jnp` functions.
+
+From 0.8.0 most places refuse them: an object is converted by `jnp.asarray` alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import floats, outcome
+
+defaults(platforms=("cpu",))
+
+X = floats(1, 2, 3)
+
+
+class Wrapped:
+    """A wrapper of an array, like the parameter classes of libraries."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return jnp.asarray(self.value)
+
+
+def double(x):
+    """Return twice the argument."""
+    return 2 * x
+
+
+def returned(x):
+    """Return an object made of the argument."""
+    return Wrapped(2 * x)
+
+
+PLACES = {
+    "scan_carry": lambda w: lax.scan(lambda c, _: (c * 2, None), w, None, length=1)[0],
+    "while_carry": lambda w: lax.while_loop(lambda c: c[0] < 2, double, w),
+    "cond_operand": lambda w: lax.cond(True, lambda x: 2 * x, lambda x: x, w),
+    "closed_over": lambda w: jax.jit(lambda x: x + w)(w.value),
+}
+CONVERTED_NO_MORE = deviation(
+    "jax>=0.8",
+    params=["scan_carry", "while_carry", "cond_operand"],
+    error="ValueError",
+    match="Triggering __jax_array__",
+    reason="jax no longer converts its arguments with __jax_array__",
+    issue="jax-ml/jax@395849bd7a1e",
+)
+
+
+@probe(source="jax-ml/jax@395849bd7a1e", params=[*PLACES], deviations=[CONVERTED_NO_MORE])
+def jax_array_protocol(env, name):
+    """An object with `__jax_array__` as a carry, operand, result or closed-over value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Observed(np.asarray(PLACES[name](Wrapped(X))), floats(2, 4, 6))
+
+
+OLDER_ERROR = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="the result, converted to a traced array, was refused with a TypeError",
+    issue="jax-ml/jax@395849bd7a1e",
+)
+
+
+@probe(source="jax-ml/jax@395849bd7a1e", deviations=[OLDER_ERROR])
+def returned_from_jit(env):
+    """A jitted function cannot return an object with `__jax_array__`."""
+    observed = outcome(lambda: jax.jit(returned)(X), "Triggering __jax_array__")
+    return Observed(observed, "ValueError: Triggering __jax_array__")

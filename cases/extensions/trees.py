@@ -1,0 +1,192 @@
+"""Pytrees: None, named tuples, dataclasses, key paths and flattening to one vector."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import floats, outcome
+
+defaults(platforms=("cpu",))
+
+tree_util = jax.tree_util
+
+
+class Point(NamedTuple):
+    """Two coordinates."""
+
+    x: Any
+    y: Any
+
+
+def make_tree():
+    """Return a tree of all kinds of nodes."""
+    ordered = collections.OrderedDict([("z", 4), ("a", 5)])
+    default = collections.defaultdict(list, {"k": [6]})
+    return {"b": Point(1, None), "a": [2, (3,)], "o": ordered, "d": default, "e": ()}
+
+
+@probe(source="jax-ml/jax@7f43316e273e")
+def order_and_paths(env):
+    """Dictionaries are flattened by sorted key, an OrderedDict in its order; None is no leaf."""
+    leaves, structure = tree_util.tree_flatten_with_path(make_tree())
+    paths = {tree_util.keystr(path): leaf for path, leaf in leaves}
+    expected = {
+        "['a'][0]": 2,
+        "['a'][1][0]": 3,
+        "['b'].x": 1,
+        "['d']['k'][0]": 6,
+        "['o']['z']": 4,
+        "['o']['a']": 5,
+    }
+    again = tree_util.tree_unflatten(structure, list(paths.values()))
+    return Observed((list(paths), paths, again == make_tree()), (list(expected), expected, True))
+
+
+NO_SIMPLE_PATHS = deviation(
+    "jax<0.5.1",
+    error="TypeError",
+    match="unexpected keyword argument",
+    reason="keystr had no options",
+    issue="jax-ml/jax@7f43316e273e",
+)
+
+
+@probe(source="jax-ml/jax@7f43316e273e", deviations=[NO_SIMPLE_PATHS])
+def simple_paths(env):
+    """`keystr(path, simple=True, separator="/")` joins the keys, from 0.5.1."""
+    leaves, _ = tree_util.tree_flatten_with_path({"b": Point(1, None), "a": [2, (3,)]})
+    observed = [tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves]
+    return Observed(observed, ["a/0", "a/1/0", "b/x"])
+
+
+@probe(source="jax-ml/jax@cf9c08589e88")
+def dataclass(env):
+    """The data fields of a registered dataclass are leaves, its metadata is in the structure."""
+    cls = dataclasses.make_dataclass("Local", [("content", Any), ("label", str)])
+    tree_util.register_dataclass(cls, data_fields=["content"], meta_fields=["label"])
+    box = cls(content={"w": floats(1, 2)}, label="a")
+    traces = []
+
+    @jax.jit
+    def f(box):
+        traces.append(box.label)
+        return cls(jax.tree_util.tree_map(lambda x: 2 * x, box.content), box.label + "!")
+
+    doubled = f(box)
+    f(cls({"w": floats(3, 4)}, "a"))
+    f(cls({"w": floats(3, 4)}, "b"))
+    paths = [tree_util.keystr(path) for path, _ in tree_util.tree_flatten_with_path(box)[0]]
+    observed = {"w": doubled.content["w"], "label": doubled.label, "traces": traces, "paths": paths}
+    expected = {"w": floats(2, 4), "label": "a!", "traces": ["a", "b"], "paths": [".content['w']"]}
+    return Observed(observed, expected)
+
+
+@probe(source="jax-ml/jax@69a50b7a8640")
+def structures_that_differ(env):
+    """`tree_map` of trees that differ is a ValueError that names the place or the type."""
+    cases = {
+        "arity": ([1, 2], [1, 2, 3]),
+        "key": ({"a": 1}, {"b": 1}),
+        "type": ([1], (1,)),
+        "None": ([1], [None]),
+        "named": (Point(1, 2), (1, 2)),
+    }
+
+    def add(pair):
+        return tree_util.tree_map(lambda x, y: (x, y), *pair)
+
+    observed = {name: outcome(lambda pair=pair: add(pair)) for name, pair in cases.items()}
+    expected = dict.fromkeys(cases, "ValueError") | {"None": "ran"}
+    return Observed(observed, expected)
+
+
+@probe(source="jax-ml/jax@5279767b48b5", records="texts of errors")
+def prefixes_that_do_not_fit(env):
+    """The message of `vmap` about `in_axes` that do not fit names the place in the tree."""
+    tree = {"a": floats(1, 2), "b": [floats(1, 2)]}
+    axes = {"more": {"a": 0, "b": [0, 0]}, "key": {"a": 0, "c": 0}, "list": {"a": [0], "b": 0}}
+    f = lambda t: t["a"]  # noqa: E731
+    words = ("pytree prefix", "in_axes", "['b']", "['a']")
+    return {
+        name: outcome(lambda a=a: jax.vmap(f, in_axes=(a,))(tree), *words)
+        for name, a in axes.items()
+    }
+
+
+@probe(source="jax-ml/jax@7f43316e273e", records="aliases that came one by one")
+def functions_of_jax_tree(env):
+    """Which functions `jax.tree` has."""
+    names = "all flatten leaves map reduce structure transpose unflatten flatten_with_path "
+    names += "leaves_with_path map_with_path broadcast reduce_associative"
+    return {name: hasattr(jax.tree, name) for name in names.split()}
+
+
+EMPTY_TREE_IS_SCALAR = deviation(
+    "jax==0.7.0",
+    outcome="ok",
+    reason="the vector of an empty tree was a scalar",
+    issue="jax-ml/jax#30587",
+)
+
+
+@probe(source="jax-ml/jax#30587", deviations=[EMPTY_TREE_IS_SCALAR])
+def vector_of_an_empty_tree(env):
+    """`ravel_pytree` of a tree without leaves is an empty float vector."""
+    vector, unravel = ravel_pytree({"a": (), "b": None})
+    observed = {"dtype": str(vector.dtype), "shape": vector.shape, "again": unravel(vector)}
+    expected = {"dtype": "float32", "shape": (0,), "again": {"a": (), "b": None}}
+    return Observed(observed, expected)
+
+
+ANOTHER_CLASS_OF_ERROR = deviation(
+    "jax<0.7",
+    outcome="ok",
+    reason="a vector of another length was refused with a TypeError",
+)
+
+
+@probe(source="jax-ml/jax#6135", deviations=[ANOTHER_CLASS_OF_ERROR])
+def vector_of_a_tree(env):
+    """`ravel_pytree` promotes leaves to one dtype; unravelling restores shapes and dtypes."""
+    tree = {"i": np.array([[1, 2]], np.int32), "f": floats(0.5), "n": None, "h": np.float16(3)}
+    vector, unravel = ravel_pytree(tree)
+    vector = np.asarray(vector)
+    again = jax.jit(unravel)(vector * 2)
+    refused = {
+        "shape": outcome(lambda: unravel(vector[1:])),
+        "dtype": outcome(lambda: unravel(vector.astype(np.int32))),
+    }
+    exact = jax.tree_util.tree_map(lambda x: (2 * x).astype(x.dtype), tree)
+    gradient = jax.jit(jax.grad(lambda v: unravel(v)["f"] ** 2))(vector)
+    return Observed(
+        (vector, again, refused, gradient),
+        (
+            floats(0.5, 3, 1, 2),
+            exact,
+            {"shape": "ValueError", "dtype": "TypeError"},
+            floats(1, 0, 0, 0),
+        ),
+    )
+
+
+INTEGERS_ROUNDED = deviation(
+    outcome="ok",
+    reason="uint32 and float32 promote to float32, which has 24 bits for an integer",
+    issue="jax-ml/jax#29593",
+)
+
+
+@probe(source="jax-ml/jax#29593", deviations=[INTEGERS_ROUNDED])
+def large_integers_through_a_vector(env):
+    """`ravel_pytree` silently rounds large integers next to floats, such as the words of a key."""
+    words = np.array([2**31 + 1, 7], np.uint32)
+    vector, unravel = ravel_pytree({"key": words, "w": floats(1, 2)})
+    return Observed(unravel(vector)["key"], words)
