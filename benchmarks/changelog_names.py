@@ -51,9 +51,9 @@ SOON = 7
 """Releases after that of the changelog in which a change is looked for."""
 TEXT = """\
 The items of JAX's changelog up to {newest} that say that something was added, removed, renamed or
-deprecated have {counts}. The signatures that
-[`api_signatures/module`](../cases/api_signatures/signatures.py) and the cases beside it record show
-{seen} of them in the release of the changelog. Those below change in a later release: the changelog
+deprecated have {counts}. The family of
+[`api_signatures/module`](../cases/api_signatures/signatures.py) shows a change of {seen} of them in
+the release of the changelog. Those below change in a later release: the changelog
 was early, or the item is about something else. The others do not change: the item is about
 behaviour, recommends the name, or deprecates it with a warning that comes with the call. The table
 is written by `python benchmarks/changelog_names.py CLONE --write`.

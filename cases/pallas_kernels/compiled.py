@@ -184,6 +184,7 @@ def _triton_params():
     devices=2,
     platforms=["cuda"],
     params=["elementwise", "softmax"],
+    facts={"custom_calls": {"__gpu$xla.gpu.triton": 1}},
 )
 def triton(env, name):
     """A kernel compiled for a GPU by Triton is one custom call with Triton's bytecode."""
@@ -222,6 +223,7 @@ NEEDS_HOPPER = deviation(
     devices=2,
     platforms=["cuda"],
     releases="jax>=0.6",
+    facts={"collectives": {}},
     deviations=[NEEDS_HOPPER],
 )
 def mosaic_gpu(env):

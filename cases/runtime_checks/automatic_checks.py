@@ -133,7 +133,7 @@ DIVISIONS = {
 }
 
 
-@probe(source="jax-ml/jax@bbd127f8fa12", params=[*DIVISIONS], records="a list of primitives in JAX")
+@probe(source="jax-ml/jax@bbd127f8fa12", params=[*DIVISIONS])
 def division_by_zero(env, name):
     """`div_checks` report a division by zero by the primitive `div`, not by others.
 
