@@ -172,7 +172,7 @@ REQUESTS = {
     "object": object,
     "str": str,
 }
-"""What a caller may pass as a dtype."""
+"""Values that a caller may pass as a dtype."""
 
 
 def observe_dtype(call):

@@ -1,7 +1,7 @@
 """`checkify` with automatic checks: NaN, division by zero, and indices out of bounds.
 
-The checks are attached to a list of primitives. What is not on the list is not checked: several
-ways to make a NaN or to divide by zero pass unnoticed.
+JAX keeps a list of primitives with checks, and does not check the others: several ways to make a
+NaN or to divide by zero pass unnoticed.
 """
 
 from __future__ import annotations
