@@ -196,8 +196,11 @@ class _Walk:
         return {"aval": self._number_aval(aval)}
 
     def spell_record(self, name: str, items: Iterable[tuple[str, Any]]) -> list[Any]:
-        """Return a named tuple or dataclass as plain data."""
-        return [name, *([field, self.spell_value(value)] for field, value in items)]
+        """Return a named tuple or dataclass as plain data, without the place of its source."""
+        return [
+            name,
+            *([field, self.spell_value(value)] for field, value in items if field != "src_info"),
+        ]
 
 
 def encode_literal(value: Any, aval: Any) -> Any:

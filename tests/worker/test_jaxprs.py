@@ -62,6 +62,30 @@ def test_the_source_skips_frames_of_the_kit(bench: Bench) -> None:
     assert ops["shard_map"].attributes["mesh"] == ("mesh", ("x", 2))
 
 
+KERNEL = """
+    import dataclasses
+    try:
+        from jax.extend.core import Primitive
+    except ImportError:
+        from jax.core import Primitive
+    kernel_p = Primitive("kernel")
+    kernel_p.def_abstract_eval(lambda x, *, info: x)
+    Info = dataclasses.make_dataclass("Info", ["name", "src_info"], frozen=True)
+"""
+
+
+def test_a_kernel_does_not_name_its_file(bench: Bench) -> None:
+    """The line of a kernel is no parameter: it changes with every edit, and names a folder.
+
+    Pallas keeps it in a parameter up to 0.5.2.
+    """
+    program = "Program(lambda x: kernel_p.bind(x, info=Info('k', 'at /home/topic.py:3')), (X,))"
+    finished = bench.run(f"return {program}", "program()", TOP + KERNEL)
+    module = parse(finished.blobs["jaxpr"].decode())
+    (kernel,) = (one for one in module.walk() if one.op == "kernel")
+    assert kernel.attributes["info"] == ("Info", ("name", "k"))
+
+
 @pytest.mark.parametrize(
     ("constant", "value"),
     [
