@@ -1,13 +1,15 @@
 """Custom calls that embed a kernel: the operations of the kernel replace its bytes.
 
 The configuration of such a call is JSON, an MLIR dictionary, or the text of one of them. The kernel
-in it is bytecode, for Mosaic in base64.
+in it is bytecode, for Mosaic in base64. Mosaic GPU wrote MLIR text up to jax 0.8.0, which stays
+text, without its locations.
 """
 
 from __future__ import annotations
 
 import binascii
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +36,14 @@ _NO_METADATA: Final = ("kernel_metadata", "{}")
 # HLO text holds raw bytes as Latin-1 characters; the base64 of the first bytes is always this.
 _RAW: Final = MAGIC.decode("latin-1")
 _BASE64: Final = "TUzvU"
+_TEXT: Final = "builtin.module"
+# The definition of a location on a line of its own, or a location behind what it belongs to; a
+# string with the same characters is matched first, and kept.
+_STRING: Final = r'"(?:[^"\\\n]|\\.)*"'
+_PART: Final = rf'[^()"\n]|{_STRING}'
+_LOCATION: Final = re.compile(
+    rf"(?P<kept>{_STRING})|^#loc\d* = .*\n?| loc\((?:{_PART}|\((?:{_PART})*\))*\)", re.MULTILINE
+)
 # Keys about the source, the storage or the estimated cost of a kernel.
 _NOISE: Final = frozenset(
     {
@@ -46,8 +56,8 @@ _NOISE: Final = frozenset(
 def read_kernels(module: Module) -> None:
     """Move the kernels that custom calls embed as bytecode into the bodies of these calls.
 
-    The source location, the host and the release that wrote the bytecode leave no trace. A kernel
-    that is not understood becomes an attribute, the digest of its bytes.
+    The source location, the host and the release that wrote a kernel leave no trace. Bytecode that
+    is not understood becomes an attribute, the digest of its bytes.
 
     Args:
         module: Rewritten in place; its attributes have their canonical names already.
@@ -64,14 +74,14 @@ def _read_kernels_of(
 ) -> None:
     config = call.attributes[_CONFIG]
     if isinstance(config, str):
-        # A look for the magic number, raw, in base64 or escaped, before any parsing.
-        if _RAW not in config and _BASE64 not in config and "ML\\EFR" not in config:
+        # A look for the magic number, raw, in base64 or escaped, and for text, before any parsing.
+        if not any(mark in config for mark in (_RAW, _BASE64, "ML\\EFR", _TEXT)):
             return
         config = _parse_config(config)
     found: list[tuple[str, bytes]] = []
     # Frontends nest the kernel differently: `custom_call_config.body` for Mosaic, `ir` for Triton.
     rest = _split_kernels(config, ROLE, found, 0)
-    if not found:
+    if not found and rest == config:
         return
     # A new dictionary, because calls with equal attributes share one.
     attributes = {**call.attributes, _CONFIG: rest}
@@ -136,7 +146,7 @@ def _split_kernels(
     if isinstance(value, str):
         data = _decode_bytecode(value)
         if data is None:
-            return value
+            return _LOCATION.sub(r"\g<kept>", value) if _TEXT in value else value
         kernels.append((key, data))
         return ()
     # Named tuples are tuples in Python, but values and not lists of parts.

@@ -202,6 +202,37 @@ def test_kernels_in_stablehlo_are_read() -> None:
     assert not found.not_understood
 
 
+def mosaic_gpu(path: str, value: int = 2, note: str = '"mul"') -> str:
+    """Return a module whose kernel is MLIR text, as Mosaic GPU wrote it up to jax 0.8.0."""
+    kernel = f"""#loc = loc("pallas_call")
+"builtin.module"() <{{sym_name = "kernel"}}> ({{
+^bb0(%arg0: !llvm.ptr loc("a\\"(b"), %arg1: i64 loc({note}(#loc1))):
+  %0 = "stable_mosaic_gpu.arith.constant"() {{value = {value} : i32}} : () -> i32 loc(#loc)
+  "stable_mosaic_gpu.func.return"() : () -> () loc("{path}":7:{value} to :9)
+}}) {{name = "not loc(3)"}} : () -> () loc(unknown)
+#loc1 = loc("{path}":{len(path)}:8)
+"""
+    text = "".join(c if c not in '"\\\n' else f"\\{ord(c):02X}" for c in kernel)
+    config = f'{{kernel_hash = "{path}", module = "{text}"}}'
+    return (
+        "HloModule m\n\nENTRY %main {\n"
+        '  ROOT %k = f32[8]{0} custom-call(), custom_call_target="mosaic_gpu_v2", '
+        f"backend_config={config}\n}}\n"
+    )
+
+
+def test_the_text_of_a_kernel_is_compared_without_its_locations() -> None:
+    """They hold the path of the file that defines the kernel."""
+    one = structure(mosaic_gpu("/home/a.py"))
+    [(_, text)] = call_of(one).attributes["backend_config"]  # type: ignore[misc]
+    assert "home" not in text  # type: ignore[operator]
+    assert "#loc" not in text  # type: ignore[operator]
+    assert "%arg0: !llvm.ptr, %arg1: i64)" in text  # type: ignore[operator]
+    assert 'name = "not loc(3)"' in text  # type: ignore[operator]
+    assert diff(mosaic_gpu("/home/a.py"), mosaic_gpu("/elsewhere/b.py")).equal
+    assert not diff(mosaic_gpu("/a.py"), mosaic_gpu("/a.py", value=3)).neutral_equal
+
+
 def test_effects_in_regions_are_ordered() -> None:
     """In the region of any operation; pure operations have no place in the order."""
     space = Tensor("memref<f32>", (8,))
