@@ -12,9 +12,11 @@ from conformance.app.run_request import load_request
 from conformance.app.session import Session
 from conformance.corpus.case_selection import matches_name, select_cases
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.golden.accept import AcceptEffect, apply, refuse_in_ci
+from conformance.golden.accept import apply
+from conformance.golden.accept_plan import AcceptEffect
 from conformance.golden.cleanup import find_orphans, remove_goldens
 from conformance.golden.migration import find_old_documents, migrate_goldens
+from conformance.golden.writing import refuse_in_ci
 from conformance.locking import lock_folders
 from conformance.report.text import sanitize
 from conformance.review.judged_jobs import judge_run, needs_no_golden
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.engine.run_directory import RunDirectory
-    from conformance.golden.accept import AcceptPlan
+    from conformance.golden.accept_plan import AcceptPlan
     from conformance.model.record import Record
     from conformance.review.judged_jobs import JudgedJob
 

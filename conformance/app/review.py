@@ -18,7 +18,7 @@ from conformance.app.session import Session
 from conformance.corpus.case_selection import matches_name
 from conformance.corpus.metadata import normalize_specifier
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.golden.accept import refuse_in_ci
+from conformance.golden.writing import refuse_in_ci
 from conformance.model.outcome import ExitCode
 from conformance.review.decisions import REVIEW, Choice, Progress
 from conformance.review.evidence import collect_evidence, format_places

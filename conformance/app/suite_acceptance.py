@@ -14,7 +14,7 @@ from conformance.engine.run_directory import CorruptRunError, RunDirectory
 from conformance.engine.run_loader import load_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
-from conformance.golden.accept import refuse_in_ci
+from conformance.golden.writing import refuse_in_ci
 from conformance.locking import lock_folders
 from conformance.report.text import sanitize
 from conformance.suites.known.deviations import FILE, Deviations, render_deviations, sort_entries

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.golden.value_text import FORMAT, parse_value, render_value
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from conformance.judge.tolerance import Tolerance
     from conformance.model.observation import Observation
     from conformance.model.value import Value
+
+HARNESS = Path(__file__).parents[1]
+"""Folder of this package, which locations of traced code may name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,18 @@ def encode(content: Content) -> tuple[bytes, bool]:
         raise ValueError("an ending without a value has no file")
     text = render_value(content.value)
     return (encode_value(content.value), True) if text is None else (text, False)
+
+
+def find_host_path(data: bytes, cases: Path) -> str:
+    """Return the first path in a content that is about this host, empty if it has none.
+
+    Args:
+        data: Content of a golden.
+        cases: Folder of all cases. Its files and those of the harness are what may be named.
+    """
+    folders = "|".join(re.escape(str(folder.resolve())) for folder in (cases, HARNESS))
+    found = re.search(rf"(?:{folders})/[\w./-]*".encode(), data)
+    return found.group().decode() if found else ""
 
 
 def encode_facts(facts: Mapping[str, Any]) -> bytes:

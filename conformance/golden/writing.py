@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from conformance.errors import UsageError
 from conformance.files import disk_error, sync_to_disk, write_atomically
 from conformance.golden.cleanup import find_unreferenced, remove_files
 from conformance.golden.document import GoldenError, loads
@@ -15,6 +17,20 @@ from conformance.golden.store import read_content
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+def refuse_in_ci(env: Mapping[str, str] = os.environ) -> None:
+    """Refuse to write goldens in CI, where no person reviews them.
+
+    Args:
+        env: Environment variables.
+
+    Raises:
+        UsageError: If the variable CI is set.
+    """
+    # GitHub, GitLab and most others set CI=true; a developer may set CI=0.
+    if env.get("CI", "").lower() not in {"", "0", "false"}:
+        raise UsageError("goldens are never written in CI (CI is set); accept them locally")
 
 
 def write_goldens(contents: Mapping[Path, bytes], documents: Mapping[Path, str]) -> None:

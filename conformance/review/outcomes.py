@@ -15,7 +15,8 @@ from conformance.engine.ir_analysis import render_canonical
 from conformance.engine.record_judge import load_observation, name_golden_variant
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
-from conformance.golden.accept import AcceptEffect, Candidate, plan_accept
+from conformance.golden.accept import plan_accept
+from conformance.golden.accept_plan import AcceptEffect, Candidate
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Verdict
 from conformance.review.decisions import Choice
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.blobs import BlobStore
-    from conformance.golden.accept import AcceptPlan
+    from conformance.golden.accept_plan import AcceptPlan
     from conformance.review.decisions import OpenDecision
     from conformance.review.proposals import DeviationEdit
     from conformance.review.run_data import RunData

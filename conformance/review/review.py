@@ -11,7 +11,8 @@ from conformance.corpus.discovery import discover
 from conformance.corpus.metadata import normalize_specifier
 from conformance.errors import UsageError
 from conformance.files import write_atomically
-from conformance.golden.accept import apply, refuse_in_ci
+from conformance.golden.accept import apply
+from conformance.golden.writing import refuse_in_ci
 from conformance.locking import lock_file, lock_folders
 from conformance.report.text import flatten, join_names
 from conformance.review.decisions import (

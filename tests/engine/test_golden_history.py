@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.golden_history import find_golden_changes
-from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.accept import apply, plan_accept
+from conformance.golden.accept_plan import Candidate
 from conformance.golden.contents import encode_facts
 from conformance.golden.document import GoldenDocument, dumps
 from conformance.golden.layout import DOCUMENT, compute_content_id, get_golden_folder

@@ -17,7 +17,8 @@ from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run
-from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.accept import apply, plan_accept
+from conformance.golden.accept_plan import Candidate
 from conformance.golden.store import GoldenStore
 from conformance.model.case import Deviation
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Stage, Verdict

@@ -12,7 +12,8 @@ import pytest
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.verdict_cache import VerdictCache, group_by_file
-from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.accept import apply, plan_accept
+from conformance.golden.accept_plan import Candidate
 from conformance.golden.store import GoldenStore
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict

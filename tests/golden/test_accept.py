@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden import writing
-from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
+from conformance.golden.accept import apply, plan_accept
+from conformance.golden.accept_plan import AcceptEffect, AcceptPlan, Candidate
 from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
-from tests.builders import case, ended, f32, ok, raised
+from tests.builders import case, ended, f32, ok, python, raised, value
 from tests.failing import CALLS, fail_each_call_once
 
 if TYPE_CHECKING:
@@ -264,6 +265,19 @@ def test_cells_of_one_release_that_disagree_are_reported(tmp_path: Path) -> None
     (conflict,) = plan.conflicts
     assert conflict.startswith("family/name on cpu with jax 0.6.0: cells show different endings")
     assert _changes(plan) == [AcceptEffect.ADDED]
+
+
+def test_what_holds_a_path_of_this_host_is_left_out(tmp_path: Path) -> None:
+    """It would differ on each host."""
+    file = tmp_path / "family" / "topic.py"
+    elsewhere = raised(message="in /elsewhere/family/topic.py")
+    plan = _accept(
+        tmp_path, _seen("0.5.3", elsewhere), _seen("0.6.0", ok(value(python(f"at {file}:7"))))
+    )
+    (conflict,) = plan.conflicts
+    assert f"with jax 0.6.0: the value has the path {file} of this host" in conflict
+    assert [entry.release for entry in plan.entries] == ["0.5.3"]
+    assert not any(str(file).encode() in data for data in _files(tmp_path).values())
 
 
 @pytest.mark.parametrize("damage", ["edit", "remove"])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.ir_analysis import analyse_artifacts
-from conformance.golden.accept import AcceptEffect, AcceptPlan, Candidate, apply, plan_accept
+from conformance.golden.accept import apply, plan_accept
+from conformance.golden.accept_plan import AcceptEffect, AcceptPlan, Candidate
 from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.ir.analysis import analyse

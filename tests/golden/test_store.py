@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.accept import apply, plan_accept
+from conformance.golden.accept_plan import Candidate
 from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
