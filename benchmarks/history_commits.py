@@ -113,9 +113,12 @@ def identify(change: BehaviourChange) -> tuple[str, str, str]:
 
 
 def list_changes() -> list[BehaviourChange]:
-    """Return all lines in the order of releases: neighbours share source trees."""
+    """Return all lines but those of other platforms, in the order of releases.
+
+    Neighbours share source trees.
+    """
     families = load_families(ROOT / "cases").values()
-    lines = [change for declared in families for change in declared.change]
+    lines = [change for declared in families for change in declared.change if not change.platform]
     return sorted(lines, key=lambda change: RELEASES.index(change.shown_at))
 
 

@@ -81,7 +81,8 @@ def _check_pages(pages: Mapping[Path, str]) -> None:
 def _render_history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     cases = context.select_cases(())
     families = load_families(context.project.cases)
-    found = collect_histories(cases, families, find_golden_changes(cases))
+    declared = [change for family in families.values() for change in family.change]
+    found = collect_histories(cases, families, find_golden_changes(cases, declared))
     yield from render_behaviour_pages(found, dates, context.project.root)
     for name, family in families.items():
         if family.pairs:

@@ -48,7 +48,9 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, address, or a
             key of `SOURCE_WORDS`.
         case: Id of the case that shows it, or ids of several.
-        shown_by: The part of their goldens that changes in that release, on CPU.
+        shown_by: The part of their goldens that changes in that release.
+        platform: Platform on which it changes, e.g. `cuda:h100:1x1x4`; empty for the first of the
+            case, which is the CPU for most.
         advice: Code that works before and after the change, or empty.
         observed_in: The release in which the goldens change, if it is not `release`.
         why: The reason for the difference between the two.
@@ -62,6 +64,7 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     source: str
     case: str | tuple[str, ...]
     shown_by: ShownBy
+    platform: str = ""
     advice: str = ""
     observed_in: str = ""
     why: str = ""

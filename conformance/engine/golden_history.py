@@ -19,7 +19,7 @@ from conformance.model.value import to_python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.corpus.behaviour_changes import ShownBy
+    from conformance.corpus.behaviour_changes import BehaviourChange, ShownBy
     from conformance.engine.job import Job
     from conformance.engine.plan import Plan
     from conformance.golden.contents import Content
@@ -44,6 +44,7 @@ class GoldenChange:
         release: First release with the new behaviour.
         last: Last recorded release with the old behaviour.
         shown_by: Artifact that changed.
+        platform: Platform on which it changed, empty for the main one of the case.
         endings: Old and new outcome or error, None if that is the same.
         facts: Old and new facts, None if they are the same.
     """
@@ -52,21 +53,29 @@ class GoldenChange:
     release: str
     last: str
     shown_by: ShownBy
+    platform: str = ""
     endings: tuple[Content, Content] | None = None
     facts: tuple[Facts, Facts] | None = None
 
 
-def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
+def find_golden_changes(
+    cases: Iterable[Case], declared: Iterable[BehaviourChange] = ()
+) -> Iterator[GoldenChange]:
     """Yield the changes that goldens record on the CPU, or on the cell with the most spans.
 
     Facts that only one side states are no change.
 
     Args:
         cases: Cases whose goldens are read.
+        declared: Declared changes, whose platforms are looked at in addition.
 
     Raises:
         GoldenError: If a golden is corrupt.
     """
+    platforms: dict[str, set[str]] = defaultdict(set)
+    for line in declared:
+        for name in line.cases if line.platform else ():
+            platforms[name].add(line.platform)
     # One store for each folder of families: it remembers the documents that it has read.
     store_of = cache(GoldenStore)
     for case in cases:
@@ -75,11 +84,14 @@ def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
         # Forms of different versions differ for reasons of the harness.
         if document is None or document.tainted:
             continue
-        for change in find_span_changes(document.variants[choose_main_variant(document)]):
-            golden_change = _make_change(store, case, change)
-            # The files differ, but perhaps in facts that a release of the harness has added.
-            if golden_change.facts is None or any(find_changed_facts(*golden_change.facts)):
-                yield golden_change
+        variants = {"": document.variants[choose_main_variant(document)]}
+        variants |= {name: document.variants.get(name, {}) for name in sorted(platforms[case.id])}
+        for platform, tracks in variants.items():
+            for change in find_span_changes(tracks):
+                golden_change = _make_change(store, case, platform, change)
+                # The files differ, but perhaps in facts that a release of the harness has added.
+                if golden_change.facts is None or any(find_changed_facts(*golden_change.facts)):
+                    yield golden_change
 
 
 def choose_main_variant(document: GoldenDocument) -> str:
@@ -94,7 +106,7 @@ def choose_main_variant(document: GoldenDocument) -> str:
     return max(sorted(document.variants), key=lambda name: len(document.variants[name]))
 
 
-def _make_change(store: GoldenStore, case: Case, change: SpanChange) -> GoldenChange:
+def _make_change(store: GoldenStore, case: Case, platform: str, change: SpanChange) -> GoldenChange:
     before, after = change.before.content, change.after.content
     ending, facts = change.track == ENDING, change.track == "facts"
     return GoldenChange(
@@ -102,6 +114,7 @@ def _make_change(store: GoldenStore, case: Case, change: SpanChange) -> GoldenCh
         release=change.release,
         last=change.before.last,
         shown_by=change.shown_by,
+        platform=platform,
         endings=(store.load_ending(case, before), store.load_ending(case, after))
         if ending
         else None,

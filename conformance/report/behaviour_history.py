@@ -112,7 +112,7 @@ def find_evidence(
         for change in changes
         if change.case.id in declared.cases
         and change.release == declared.shown_at
-        and change.shown_by == declared.shown_by
+        and (change.shown_by, change.platform) == (declared.shown_by, declared.platform)
     )
 
 
@@ -128,6 +128,7 @@ def _group_releases(family: Family, changes: Sequence[GoldenChange]) -> tuple[Re
         change
         for change in changes
         if change.shown_by in GATES
+        and not change.platform
         # Every release adds pairs of writer and reader, which is no change of JAX: they are on a
         # page of compatibility instead.
         and change.case.name not in family.pairs

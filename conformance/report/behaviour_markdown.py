@@ -146,7 +146,8 @@ class _Writer:
         source = f"[{change.source}]({url})" if url else SOURCE_WORDS[change.source]
         lines = [f"- **{change.summary}** {source}"]
         lines += [
-            f"  - {self._link_case(shown.case)}: {self._render_golden_change(shown)}"
+            f"  - {self._link_case(shown.case)}{_name_platform(shown)}: "
+            f"{self._render_golden_change(shown)}"
             for shown in declared.evidence[:SHOWN]
         ]
         more = [self._link_case(shown.case) for shown in declared.evidence[SHOWN:]]
@@ -198,6 +199,10 @@ def _render_families(histories: Iterable[FamilyHistory]) -> str:
         counts = (str(len(history.cases)), str(len(history.declared)))
         rows.append([f"[{history.name}]({history.name}.md)", history.about, *counts])
     return to_table(rows)
+
+
+def _name_platform(change: GoldenChange) -> str:
+    return f" on {to_code(change.platform)}" if change.platform else ""
 
 
 def _make_anchor(heading: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.corpus.behaviour_changes import BehaviourChange
 from conformance.engine.golden_history import find_golden_changes
 from conformance.golden.accept import apply, plan_accept
 from conformance.golden.accept_plan import Candidate
@@ -56,6 +57,23 @@ def test_a_case_without_a_cpu_golden_shows_its_own_platform(tmp_path: Path) -> N
     """E.g. a program of two processes."""
     (one,) = find_changes(tmp_path, ok(f32(1)), ok(f32(2)), ok(f32(2)), variant="cpu-mp2")
     assert (one.release, one.shown_by) == ("0.6.0", "value")
+
+
+def test_a_declared_platform_is_looked_at_in_addition(tmp_path: Path) -> None:
+    """Its changes are not listed unless a line of the history names it."""
+    record_golden(tmp_path, "cpu", *[ok(f32(1))] * 3)
+    case = record_golden(tmp_path, "tpu:v5e:2x2", ok(f32(1)), raised(), raised())
+    line = BehaviourChange(
+        release="0.6.0",
+        summary="It raises.",
+        source="unknown",
+        case=case.id,
+        shown_by="outcome",
+        platform="tpu:v5e:2x2",
+    )
+    (one,) = find_golden_changes([case], [line])
+    assert (one.release, one.shown_by, one.platform) == ("0.6.0", "outcome", "tpu:v5e:2x2")
+    assert list(find_golden_changes([case])) == []
 
 
 def with_facts(root: Path, *facts: dict[str, Any]) -> Case:
