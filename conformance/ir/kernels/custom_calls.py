@@ -78,14 +78,15 @@ def _read_kernels_of(
         if not any(mark in config for mark in (_RAW, _BASE64, "ML\\EFR", _TEXT)):
             return
         config = _parse_config(config)
-    found: list[tuple[str, bytes]] = []
+    found: list[tuple[str, bytes | None]] = []
     # Frontends nest the kernel differently: `custom_call_config.body` for Mosaic, `ir` for Triton.
     rest = _split_kernels(config, ROLE, found, 0)
-    if not found and rest == config:
+    if not found:
         return
     # A new dictionary, because calls with equal attributes share one.
     attributes = {**call.attributes, _CONFIG: rest}
-    for number, (key, data) in enumerate(found):
+    bytecode = [(key, data) for key, data in found if data is not None]
+    for number, (key, data) in enumerate(bytecode):
         role = ROLE if number == 0 else f"{ROLE} {number}"
         if data not in kernels:
             kernels[data] = _read_kernel(data, module)
@@ -133,22 +134,22 @@ def _parse_config(text: str) -> Attribute:
 
 
 def _split_kernels(
-    value: Attribute, key: str, kernels: list[tuple[str, bytes]], depth: int
+    value: Attribute, key: str, kernels: list[tuple[str, bytes | None]], depth: int
 ) -> Attribute:
     """Return a configuration without its kernels, noise and empty entries.
 
     Args:
         value: The configuration, or a part of it.
         key: Name of the part.
-        kernels: Key and bytecode of each kernel found; added to.
+        kernels: Key and bytecode of each kernel found, None for text; added to.
         depth: How deep the part is nested.
     """
     if isinstance(value, str):
         data = _decode_bytecode(value)
-        if data is None:
-            return _LOCATION.sub(r"\g<kept>", value) if _TEXT in value else value
+        if data is None and _TEXT not in value:
+            return value
         kernels.append((key, data))
-        return ()
+        return () if data is not None else _LOCATION.sub(r"\g<kept>", value)
     # Named tuples are tuples in Python, but values and not lists of parts.
     if not isinstance(value, tuple) or isinstance(value, Sharding | Opaque | Tensor):
         return value
