@@ -11,8 +11,8 @@ import pytest
 from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cells.interpreters import DOWNLOADS, MissingInterpreterError, find_interpreter
 
-from .bench import NEWEST, OLD, Bench, planned_cell
 from .projects import ROOT
+from .workbench import NEWEST, OLD, Bench, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +26,8 @@ BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
 """Fixtures that find the interpreters of their cells themselves."""
 
 
+SAMPLE = "CONFORMANCE_SAMPLE"
+"""Variable that leaves out tests marked `long`, as .ci/run does."""
 CELLS = ("cli", "faults", "suites/running", "suites/test_inside.py", "cells/test_provision.py")
 """Tests of whole commands and of the processes that run programs; a few start no real worker."""
 SERVERS = ("store", "remote_cache/test_s3.py", "report/site/test_browser", "notify/test_github.py")
@@ -49,8 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with its group, `unit`, `cells` or `servers`: tox runs one after another."""
+    """Mark each test with its group, `unit`, `cells` or `servers`, and skip what a sample lacks."""
     for item in items:
+        if SAMPLE in os.environ and item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason=f"{SAMPLE} is set: a sample of the long tests"))
         if item.nodeid.startswith("tests/"):  # `pytest cases` loads this file, too
             item.add_marker(_group_of(item))
 

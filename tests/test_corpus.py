@@ -49,6 +49,7 @@ FAMILIES = {
     "nnx_and_ecosystem": 12,
     "numerics": 25,
     "pallas_kernels": 50,
+    "performance": 55,
     "pmap_to_jit": 8,
     "prng": 15,
     "runtime_checks": 40,

@@ -36,7 +36,7 @@ LAYERS = (
     {"search"},
     {"engine"},
     {"judge", "golden"},
-    {"laws"},
+    {"laws", "bench"},
     {"ir", "cells", "corpus"},
     {"remote_cache"},
     {"locking", "cache_folder"},

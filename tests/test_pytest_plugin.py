@@ -17,8 +17,8 @@ from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.platforms import get_platform
 from conformance.engine.run_directory import RunDirectory
 from conformance.pytest_plugin import Bench
-from tests.bench import make_test_cache
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
+from tests.workbench import make_test_cache
 
 if TYPE_CHECKING:
     from pathlib import Path

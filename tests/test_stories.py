@@ -47,7 +47,9 @@ def parts_of(story: str) -> Iterator[tuple[str, str]]:
 
 
 PARTS = [
-    pytest.param(story, steps_of(text), id=title)
+    pytest.param(
+        story, steps_of(text), id=title, marks=[pytest.mark.long] if story == STORIES[0] else []
+    )
     for story in STORIES
     for title, text in parts_of(story)
 ]

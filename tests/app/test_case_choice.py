@@ -10,8 +10,8 @@ from conformance.app.case_choice import choose_cases, list_cases
 from conformance.app.context import ProjectContext
 from conformance.app.run_request import RunRequest
 from conformance.errors import UsageError
-from tests.bench import source_of, write_case
 from tests.projects import ROOT
+from tests.workbench import source_of, write_case
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import pytest
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.interpreters import forget_interpreters
 from conformance.cli import progress
-from tests.bench import make_test_cache
 from tests.projects import Project, make_project
+from tests.workbench import make_test_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

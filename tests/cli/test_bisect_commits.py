@@ -105,6 +105,7 @@ def test_releases_that_differ_are_searched_between(project: Project, jax: MadeRe
     assert {step["packages_of"] for step in found["steps"]} <= set(ENDS)
 
 
+@pytest.mark.long
 def test_upgrade_of_a_suite_names_layer_and_commit(project: Project, jax: MadeRepository) -> None:
     """As that of a case does; the test is recorded as a program."""
     module = find_removed_or_added(jax)

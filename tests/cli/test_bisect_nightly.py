@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.bench import planned_cell, python_of
 from tests.cells.fake_index import FakeIndex, serve
 from tests.projects import case
 from tests.repositories import copy_sources, find_installed, make_repository
+from tests.workbench import planned_cell, python_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,6 +202,7 @@ def test_invalid_nightly_dates_are_refused(project: Project) -> None:
     assert "--good 0.8.3.dev20260114 is newer than --bad 0.8.2" in latest.error
 
 
+@pytest.mark.long
 def test_nightlies_narrow_what_no_commit_explains(project: Project, tmp_path: Path) -> None:
     """The sources of both releases behave alike; the nightlies went with the older jaxlib."""
     made = make_repository(tmp_path / "jax")

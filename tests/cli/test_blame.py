@@ -12,8 +12,8 @@ from conformance.app.blame import blame_case
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
-from tests.bench import planned_cell, python_of
 from tests.projects import HEAD
+from tests.workbench import planned_cell, python_of
 
 from .packages import package_files, write_wheel
 
@@ -131,6 +131,7 @@ def mine(env):
 """
 
 
+@pytest.mark.long
 def test_with_package_is_installed_in_every_mixture(project: Project) -> None:
     """A release that the package does not support cannot be an end."""
     project.write(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import make_test_cache
 from tests.projects import GOOD, SMOKE, case
+from tests.workbench import make_test_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

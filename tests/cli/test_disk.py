@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import make_test_cache
 from tests.engine.written_runs import record, write
 from tests.projects import CELL, GOOD, HEAD
+from tests.workbench import make_test_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

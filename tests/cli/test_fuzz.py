@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.fuzz import campaign
-from tests.bench import NEWEST
+from tests.workbench import NEWEST
 
 if TYPE_CHECKING:
     from tests.projects import Project

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.cells import package_index
-from tests.bench import planned_cell, python_of
 from tests.cells.fake_index import FakeIndex, serve, serving
 from tests.projects import CELL, GOOD, RELEASE, case
+from tests.workbench import planned_cell, python_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -29,11 +29,11 @@ from conformance.store.run_insertion import make_entry
 from conformance.store.store import Store
 from conformance.triage.upgrade.comparison import UpgradeAxis
 from tests import printed
-from tests.bench import planned_cell, python_of
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
 from tests.report.site.examples import full_report, suite_report, write
 from tests.report.upgrades import OK, RAISED, WRONG, Tried
+from tests.workbench import planned_cell, python_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

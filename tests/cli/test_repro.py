@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.judge.errors import make_signature
-from tests.bench import planned_cell, python_of
 from tests.projects import ENVIRONMENT, RELEASE, ROOT
+from tests.workbench import planned_cell, python_of
 
 from .packages import package_files
 

@@ -223,6 +223,7 @@ def test_shrunk_case_keeps_the_fact(project: Project) -> None:
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_shrink_replaces_a_library_call_by_its_equations(project: Project) -> None:
     """If fewer equations remain that way."""
     answer = shrink(project, "family/middle", "--bad", "0.6.2", "--fact", "dtypes")
@@ -318,6 +319,7 @@ with jax.numpy_rank_promotion("raise"):
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_shrunk_script_fails_in_the_same_release_only(project: Project) -> None:
     """It is one file that runs without the harness."""
     project.write({"report.py": RANKS})

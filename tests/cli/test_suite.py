@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.bench import planned_cell, python_of
 from tests.projects import CELL, ROOT
+from tests.workbench import planned_cell, python_of
 
 from .packages import package_files
 

@@ -126,6 +126,7 @@ def read_failed(project: Project) -> list[Record]:
     return [record for record in records if record.outcome == "raised"]
 
 
+@pytest.mark.long
 def test_suite_accept_writes_and_updates_known_failures(project: Project, tmp_path: Path) -> None:
     """Accepted failures are known; reasons edited by hand remain; passing tests end."""
     old = make_environment(tmp_path / "old", "0.5.3")

@@ -132,6 +132,7 @@ def test_triage_finds_the_changed_file_of_an_environment(project: Project) -> No
     assert "are alike" in ending.out
 
 
+@pytest.mark.long
 def test_triage_merges_cases_that_fail_in_the_same_line(new_project: MakeProject) -> None:
     """In the terminal, the next run, issues, reviews and the site."""
     matrix = '[matrix]\naxes = { jax = ["0.6.2"], platform = ["cpu"], devices = [1] }\n'

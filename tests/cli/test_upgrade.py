@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.run_directory import RunDirectory
-from tests.bench import planned_cell, python_of
 from tests.projects import HEAD, ROOT
+from tests.workbench import planned_cell, python_of
 
 if TYPE_CHECKING:
     from tests.projects import Project

@@ -63,6 +63,7 @@ pytestmark = pytest.mark.project({"cases/family/topic.py": CASES})
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_upgrade_blame_names_the_package_of_each_breakage(project: Project) -> None:
     """Changes that break nothing are searched only with `--blame-all`."""
     ending = project.run("upgrade", *ENDS, "--blame", "--json", "-")

@@ -25,11 +25,11 @@ from conformance.cluster.options import ClusterOptions
 from conformance.engine.blobs import BlobStore
 from conformance.engine.record_judge import execute_jobs
 from conformance.model.outcome import Outcome
-from tests.bench import OLD, Bench, lock_of, make_test_cache, planned_cell
 from tests.cluster.processes import Cluster
 from tests.cluster.test_executor import quick_jobs
 from tests.projects import ROOT
 from tests.test_workflows import PINNED, run
+from tests.workbench import OLD, Bench, lock_of, make_test_cache, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -28,8 +28,8 @@ from conformance.errors import InfrastructureError
 from conformance.fuzz.batches import BatchExecutor, ProgramRun
 from conformance.fuzz.comparison import to_array
 from conformance.model.outcome import Outcome
-from tests.bench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
 from tests.fuzz.test_batches import program as make_program
+from tests.workbench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
 
 from .processes import Cluster
 

@@ -24,7 +24,7 @@ from conformance.engine.blobs import BLOBS, BlobStore, hash_blob
 from conformance.engine.record_judge import make_record
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
-from tests.bench import OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
+from tests.workbench import OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
 
 if TYPE_CHECKING:
     from conformance.engine.job import Job

@@ -58,6 +58,14 @@ def test_a_case_without_keywords_has_defaults(write: Write) -> None:
     assert (case.devices, case.timeout, case.memory, case.rtol) == (1, 60.0, 4096, None)
 
 
+def test_a_run_of_a_case_with_sizes_has_the_first(write: Write) -> None:
+    """With a list of names, the other parameter receives the name."""
+    source = "@probe(params=['a'], sizes=(8, 16, 32))\ndef name(env, which, size): return 1\n"
+    (case,) = write(family__topic=source)
+    assert (case.id, case.params) == ("family/name[a]", {"which": "a", "size": 8})
+    assert case.sizes == (8, 16, 32)
+
+
 def test_the_parameters_of_given_are_read_without_their_strategies(write: Write) -> None:
     """The cell evaluates these, also of a dictionary that several cases share."""
     source = """

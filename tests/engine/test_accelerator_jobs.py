@@ -12,7 +12,7 @@ from conformance.engine.client import Worker
 from conformance.engine.job import Job
 from conformance.engine.local_executor import LocalExecutor, has_device_error
 from conformance.model.outcome import Outcome
-from tests.bench import OLD, Bench, leaf_of, planned_cell, python_of
+from tests.workbench import OLD, Bench, leaf_of, planned_cell, python_of
 
 from .worlds import bad, good
 from .worlds import job as made_up_job

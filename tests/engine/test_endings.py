@@ -11,11 +11,11 @@ import pytest
 
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import decode_traceback
-from tests.bench import leaf_of
 from tests.processes import ends_within
+from tests.workbench import leaf_of
 
 if TYPE_CHECKING:
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 pytestmark = pytest.mark.cell
 

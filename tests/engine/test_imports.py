@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.outcome import Outcome, Stage
-from tests.bench import leaf_of, source_of, write_case
+from tests.workbench import leaf_of, source_of, write_case
 
 if TYPE_CHECKING:
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 pytestmark = pytest.mark.cell
 

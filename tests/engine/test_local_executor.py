@@ -21,7 +21,7 @@ from conformance.engine.local_executor import ONCE, TWICE, LocalExecutor
 from conformance.engine.preparation import Provider, find_identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
-from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
+from tests.workbench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
 
 if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import to_array
-from tests.bench import OLD, Bench, leaf_of, planned_cell, value_of
+from tests.workbench import OLD, Bench, leaf_of, planned_cell, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.bench import make_test_cache
+from tests.workbench import make_test_cache
 
 pytestmark = pytest.mark.cell
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from conformance.engine.client import Worker, WorkerDiedError
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from conformance.worker.cgroups import MemoryGroups
-from tests.bench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
+from tests.workbench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

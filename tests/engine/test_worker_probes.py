@@ -15,7 +15,7 @@ from conformance.engine.worker_probes import UnsupportedCellError, check_cell, n
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.worker.processes import find_refused_flags
-from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell
+from tests.workbench import OLD, Bench, leaf_of, lock_of, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from conformance.engine.client import Worker
 from conformance.engine.local_executor import LocalExecutor
 from conformance.model.outcome import Outcome
 from conformance.worker.job_process import SCRATCH
-from tests.bench import Bench, python_of, value_of
+from tests.workbench import Bench, python_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import OLD, planned_cell
 from tests.faults.abuse import try_abuse
+from tests.workbench import OLD, planned_cell
 
 if TYPE_CHECKING:
     from pathlib import Path

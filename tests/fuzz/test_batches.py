@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.engine.job import FinishedJob, Job
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 F32 = ArrayType((3,), "float32")
 

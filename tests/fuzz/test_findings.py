@@ -17,7 +17,7 @@ from tests.fuzz.test_batches import WorkerExecutor, program
 if TYPE_CHECKING:
     from conformance.fuzz.evaluation import Evaluator
     from conformance.fuzz.program import FuzzProgram
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 FIELDS: dict[str, Any] = {
     "id": "abc", "detail": "float32", "example": "", "operations": ("step",), "transforms": (),

@@ -11,7 +11,7 @@ import pytest
 from conformance.fuzz.batches import FILE
 from conformance.fuzz.finding import Finding
 from conformance.fuzz.script_file import MODES, TITLES, render_script
-from tests.bench import NEWEST, planned_cell, python_of
+from tests.workbench import NEWEST, planned_cell, python_of
 
 if TYPE_CHECKING:
     from pathlib import Path

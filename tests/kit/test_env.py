@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.value import decode_value, to_array
-from tests.bench import Bench, planned_cell
+from tests.workbench import Bench, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.outcome import Outcome
-from tests.bench import Bench, leaf_of
+from tests.workbench import Bench, leaf_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.outcome import Outcome
-from tests.bench import Bench, value_of
+from tests.workbench import Bench, value_of
 
 if TYPE_CHECKING:
     from pathlib import Path

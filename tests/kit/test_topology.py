@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.outcome import Outcome
-from tests.bench import OLD, Bench, planned_cell
+from tests.workbench import OLD, Bench, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

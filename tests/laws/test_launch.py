@@ -11,7 +11,7 @@ from conformance.engine.job import Job, make_job_key
 from conformance.errors import UsageError
 from conformance.laws import launch
 from tests import builders
-from tests.bench import NEWEST, planned_cell
+from tests.workbench import NEWEST, planned_cell
 
 
 def test_the_key_of_a_job_depends_on_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from conformance.model.outcome import Outcome
 from conformance.model.value import decode_value, to_array
 
 if TYPE_CHECKING:
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 pytestmark = pytest.mark.cell
 TOP = "import jax, jax.numpy as jnp\n"

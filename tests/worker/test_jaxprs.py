@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from conformance.ir.jaxpr import parse
-from tests.bench import python_of
 from tests.ir.jaxpr.writing import print_module
+from tests.workbench import python_of
 
 if TYPE_CHECKING:
     from conformance.ir.graph import Instruction
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 pytestmark = pytest.mark.cell
 TOP = """

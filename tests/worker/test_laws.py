@@ -11,7 +11,7 @@ from conformance.judge.conformance import describe_outcome, judge_conformance
 from conformance.laws import launch
 from conformance.laws.launch import CONVERSATIONS
 from conformance.model.outcome import Conformance, Outcome, Stage
-from tests.bench import HEAD, NEWEST, Bench, planned_cell
+from tests.workbench import HEAD, NEWEST, Bench, planned_cell
 
 from .test_variants import load_result
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from tests.bench import OLD, planned_cell, python_of
 from tests.projects import ROOT
+from tests.workbench import OLD, planned_cell, python_of
 
 REFUSE = """\
 import jax

@@ -11,7 +11,7 @@ import pytest
 from conformance.engine.client import WORKER
 from conformance.engine.environment import make_worker_environment
 from conformance.worker.job_process import SCRATCH
-from tests.bench import OLD, planned_cell, python_of
+from tests.workbench import OLD, planned_cell, python_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from conformance.ir.analysis import analyse
 from conformance.model.outcome import Outcome
 from conformance.worker.job import make_share_key
 from conformance.worker.supervisor import MOST_IDLE
-from tests.bench import Bench, planned_cell
+from tests.workbench import Bench, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

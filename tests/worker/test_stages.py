@@ -9,10 +9,10 @@ import pytest
 
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import decode_value, to_array
-from tests.bench import leaf_of, value_of
+from tests.workbench import leaf_of, value_of
 
 if TYPE_CHECKING:
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 pytestmark = pytest.mark.cell
 TOP = "import jax, jax.numpy as jnp\nDIE = lambda _: os.abort()\n"

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.model.outcome import Outcome
 from conformance.model.value import to_array, to_python
-from tests.bench import Bench, leaf_of, planned_cell, value_of
+from tests.workbench import Bench, leaf_of, planned_cell, value_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.job import FinishedJob
     from conformance.model.observation import Observation
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 pytestmark = pytest.mark.cell
 TOP = """

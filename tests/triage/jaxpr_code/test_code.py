@@ -15,7 +15,7 @@ from tests.ir.jaxpr.documents import document, eqn, jaxpr
 from .documents import F32, KEY, S32, WEAK, code
 
 if TYPE_CHECKING:
-    from tests.bench import Bench
+    from tests.workbench import Bench
 
 
 def test_function_has_all_inputs_as_parameters() -> None:

@@ -13,7 +13,7 @@ from conformance.model.outcome import Conformance, Outcome
 from conformance.model.value import to_array
 from conformance.triage.passes.prober import PassProber
 from conformance.triage.passes.settings import DISABLED, parse_pass_names
-from tests.bench import NEWEST, OLD, Bench, planned_cell
+from tests.workbench import NEWEST, OLD, Bench, planned_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
