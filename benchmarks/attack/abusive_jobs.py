@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import planned_cell
 from tests.faults.abuse import ABUSES, INNOCENTS, try_abuse
+from tests.workbench import planned_cell
 
 
 def main() -> int:

@@ -31,6 +31,7 @@ from conformance.corpus.generated_cases import (
     hash_case_files,
     render_cases,
     render_snapshot_cases,
+    render_whole_script,
 )
 from conformance.corpus.project import (
     PACKAGE,
@@ -217,6 +218,20 @@ class ProjectContext:
             near = did_you_mean(name, [case.name for case in made])
             raise NothingSelectedError(f"{path}: no snapshot is named {name}{near}")
         return chosen
+
+    def find_whole_script(self, select: str) -> Case | None:
+        """Return a case that runs a script as a whole, None for what is no script.
+
+        Args:
+            select: The script. A file of cases is none.
+        """
+        file = Path(select).expanduser().absolute()
+        if file.suffix != ".py" or not file.is_file() or discover([file]):
+            return None
+        text = render_whole_script(file, hashlib.sha256(file.read_bytes()).hexdigest())
+        path = f"{get_script_family(file)}/{FUNCTIONS}.py"
+        (case,) = self._discover_rendered({path: text}, file.parent / GOLDENS)
+        return replace(case, devices=0, arguments=quote(self._make_relative(file)))
 
     def _discover_rendered(self, texts: Mapping[str, str], home: Path) -> tuple[Case, ...]:
         """Return the cases of generated files, which are written to the cache.

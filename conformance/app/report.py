@@ -11,6 +11,7 @@ from conformance.app.context import count_usable_cores
 from conformance.app.output_files import print_note
 from conformance.app.since import HISTORY
 from conformance.app.suite_history import load_committed_history
+from conformance.bench.stored import load_stored_bench
 from conformance.cells.secret_masking import Masker
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digests import DigestStore
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
+    from conformance.bench.stored import StoredBench
     from conformance.engine.digests import Digest
     from conformance.engine.run_loader import LoadedRun
     from conformance.model.run_files import Since
@@ -92,6 +94,8 @@ def _read_manifest(folder: Path) -> set[str]:
     return {line for line in lines if (folder / line).resolve().is_relative_to(root)}
 
 
+MEASUREMENTS: Final = "reports/performance.json"
+"""File of the project with measurements of `conformance bench --json`."""
 SITE: Final = "report"
 """Folder of a run's site, in its directory."""
 FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
@@ -158,8 +162,10 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
     stored, bad_store = _load_stored(store)
     conformance, bad_histories = _load_suite_histories(context, ordered)
     fuzz, bad_campaigns = _load_campaigns(context)
+    bench, bad_bench = _load_bench(context)
     problems += [
         *bad_campaigns,
+        *bad_bench,
         *bad_upgrades,
         *bad_changes,
         *bad_evidence,
@@ -175,6 +181,7 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
             evidence,
             conformance,
             fuzz,
+            bench,
         ),
         history=make_history(_merge_digests(digests.values(), stored)),
         newest=newest,
@@ -223,6 +230,17 @@ def _load_campaigns(context: ProjectContext) -> tuple[FuzzSummary | None, list[s
         return module.load_campaigns(context, [context.campaigns]), []
     except NothingSelectedError:
         return None, []
+    except ConformanceError as error:
+        return None, [str(error)]
+
+
+def _load_bench(context: ProjectContext) -> tuple[StoredBench | None, list[str]]:
+    """Return the committed measurements of the project, and its problems."""
+    file = context.project.root / MEASUREMENTS
+    if not file.is_file():
+        return None, []
+    try:
+        return load_stored_bench(file), []
     except ConformanceError as error:
         return None, [str(error)]
 

@@ -230,16 +230,19 @@ class Session:
             return executor
         return LocalExecutor(self.make_opener(locks), slots=slots, device_lock=self.device_lock)
 
-    def make_warm_executor(self, locks: Mapping[str, Lock], *, slots: int = 1) -> WarmExecutor:
+    def make_warm_executor(
+        self, locks: Mapping[str, Lock], *, slots: int = 1, memory: int = IDLE_MEMORY
+    ) -> WarmExecutor:
         """Return an executor on this host whose workers stay open until it is closed.
 
         Args:
             locks: Lock of each cell, by cell id; may grow.
             slots: Jobs at the same time.
+            memory: Bytes of idle workers that stay open.
         """
         return WarmExecutor(
             self.make_opener(locks), slots=slots, device_lock=self.device_lock,
-            workers=WarmWorkers(IDLE_MEMORY, IDLE_SECONDS),
+            workers=WarmWorkers(memory, IDLE_SECONDS),
         )  # fmt: skip
 
     def make_cluster_suite_executor(

@@ -58,12 +58,11 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
     },
     "Nightly": {
         "triage": CommandEntry("triage", "Find the release and package behind each failure."),
-        "review": CommandEntry(
-            "review", "Decide on each pending change: golden, deviation or neither."
-        ),
+        "review": CommandEntry("review", "Decide on each change: golden, deviation or neither."),
         "accept": CommandEntry("accept", "Store the results of a run as goldens."),
         "notify": CommandEntry("notify", "Open, update and close an issue for each root cause."),
         "calibrate": CommandEntry("calibrate", "Detect flaky jobs on this host."),
+        "bench": CommandEntry("bench", "Compare time and memory of cases between cells."),
         "fuzz": CommandEntry("fuzz", "Search for behaviour changes with generated programs."),
     },
     "Environment": {

@@ -22,7 +22,7 @@ from conformance.corpus.python_source import get_callee_name, get_statement_text
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.garbage_collection import pause_garbage_collection
-from conformance.model.case import Case
+from conformance.model.case import SIZE, Case
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _AS_DECLARED: Final = frozenset(Metadata.__struct_fields__) - {
     "params", "given", "releases", "deviations", "facts", "config", "budgets"
 }  # fmt: skip
 """Keywords whose values become attributes of a case unchanged."""
+FEWEST_SIZES: Final = 3
+"""Sizes of a case at least: every exponent of growth fits two."""
 INDENTED = re.compile(rb"^[ \t]+@(\w+\.)?(program|probe)\b", re.MULTILINE)
 """A case below the top level, or a string that looks like it: a cheap test before `ast.walk`."""
 
@@ -214,7 +216,8 @@ def _parse_file(
             message = f"{function.name}: its keywords are nested too deeply to be read"
             errors.append(FileError(file, call.lineno, message))
             continue
-        if problem := _find_given_problem(function, kind, metadata, params):
+        problem = _find_given_problem(function, kind, metadata, params)
+        if problem := problem or _find_sizes_problem(function, metadata, params):
             errors.append(FileError(file, call.lineno, problem))
             continue
         code = get_statement_text(function, lines)
@@ -241,7 +244,8 @@ def _expand_params(metadata: Metadata, function: ast.FunctionDef, line: int) -> 
         raise MetadataError(line, f"`params` has `{repeated}` twice; remove one")
     arguments = function.args
     drawn = metadata.given or ()
-    free = [one.arg for one in (*arguments.args[1:], *arguments.kwonlyargs) if one.arg not in drawn]
+    taken = {*drawn, SIZE} if metadata.sizes else {*drawn}
+    free = [one.arg for one in (*arguments.args[1:], *arguments.kwonlyargs) if one.arg not in taken]
     if len(free) != 1:
         raise MetadataError(
             line,
@@ -269,6 +273,22 @@ def _find_given_problem(
         return "`given` with `budgets` or `records`, which do not apply to a law; remove them"
     if kind == "probe" and (metadata.rtol is not None or metadata.atol is not None):
         return "`rtol` or `atol` of a probe with `given`; pass them to its checks instead"
+    return ""
+
+
+def _find_sizes_problem(function: ast.FunctionDef, metadata: Metadata, params: Params) -> str:
+    """Say how `sizes` contradicts the function or another keyword; empty if it does not."""
+    sizes = list(metadata.sizes)
+    if not sizes:
+        return ""
+    if len(sizes) < FEWEST_SIZES or sizes != sorted({*sizes}):
+        return f"`sizes` is {sizes}, expected at least {FEWEST_SIZES}, ascending"
+    arguments = function.args
+    names = {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
+    if SIZE not in names and arguments.kwarg is None:
+        return f"`sizes` without a parameter `{SIZE}` of {function.name}; add it"
+    if SIZE in (metadata.given or ()) or any(SIZE in values for values in params.values()):
+        return f"`{SIZE}` is given by `sizes`, and in `params` or `given`, too; remove one"
     return ""
 
 
@@ -329,7 +349,7 @@ def _make_cases(
             line=function.lineno,
             doc=ast.get_docstring(function) or "",
             code=code,
-            params=values,
+            params={**values, SIZE: metadata.sizes[0]} if metadata.sizes else values,
             given=metadata.given or (),
             releases=normalize_specifier(metadata.releases),
             deviations=select_deviations(metadata, param),

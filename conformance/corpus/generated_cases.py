@@ -77,6 +77,31 @@ def {name}(env):
 '''
 
 
+_WHOLE_SCRIPT: Final = '''\
+"""A script that is run as a whole."""
+
+import runpy
+import sys
+from pathlib import Path
+
+from conformance.kit import probe
+
+__tracebackhide__ = True
+FILE = Path({file!r})
+DIGEST = "{digest}"
+
+
+@probe(timeout=600, records="a script states no result")
+def {name}(env):
+    """The script, from its first line to its last."""
+    if sys.path[0] != str(FILE.parent):
+        sys.path.insert(0, str(FILE.parent))
+    sys.argv = [str(FILE)]
+    runpy.run_path(str(FILE), run_name="__main__")
+    return True
+'''
+
+
 class Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A function that is listed in the settings of a project.
 
@@ -291,6 +316,16 @@ def render_snapshot_cases(file: Path, calls: list[SnapshotCall], digest: str) ->
         for call in calls
     )  # fmt: skip
     return _SNAPSHOT_HEAD.format(file=str(file), digest=digest) + "".join(cases)
+
+
+def render_whole_script(file: Path, digest: str) -> str:
+    """Return a case file whose one case runs a script from its first line to its last.
+
+    Args:
+        file: Path of the script.
+        digest: Hash of the script; it makes the hash of the case change.
+    """
+    return _WHOLE_SCRIPT.format(file=str(file), digest=digest, name=get_script_family(file))
 
 
 def find_script(text: str) -> Path | None:

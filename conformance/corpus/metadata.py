@@ -81,6 +81,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     params: dict[str, dict[str, Any]] | tuple[str, ...] | None = None
     given: tuple[str, ...] | None = None
     examples: Count = 20
+    sizes: tuple[Count, ...] = ()
     devices: Count = 1
     platforms: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
@@ -112,9 +113,9 @@ _OF_PROGRAMS: Final = {
     "same_as": "run in variants",
 }
 """Keywords that only `program` has, with the reason."""
-_OF_ONE_CASE: Final = ("params", "given", "examples", "records")
+_OF_ONE_CASE: Final = ("params", "given", "examples", "sizes", "records")
 """Keywords that only a decorator has."""
-# Other outcomes are not about JAX, so no deviation can be declared by them.
+# No deviation can be declared by other outcomes, which are not about JAX.
 OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
 
 
@@ -358,8 +359,7 @@ def _check(metadata: Metadata, line: int) -> None:
                 f"`requires` has `{requirement}`, expected a package or a package with a "
                 "specifier, e.g. `flax>=0.10`",
             ) from None
-    # An empty dictionary would make a case without jobs, which no run would mention.
-    if metadata.params is not None and not metadata.params:
+    if metadata.params is not None and not metadata.params:  # it would be no case at all
         raise MetadataError(line, "`params` is empty, expected at least one parameter")
     if unknown := set(metadata.policy) - set(POLICY):
         raise MetadataError(

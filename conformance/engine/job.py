@@ -81,6 +81,8 @@ class Job:
         may_share: Whether it may run in the process of other jobs of its file: its result must
             equal a golden, and it runs again alone if it does not.
         calls: Additional calls of a compiled program, to measure a warm call.
+        measure: Settings of a measurement, which replaces the observation; see
+            `conformance.worker.measuring`.
     """
 
     case: Case
@@ -88,6 +90,7 @@ class Job:
     alone: bool = False
     may_share: bool = False
     calls: int = 0
+    measure: Mapping[str, Any] | None = None
 
     @property
     def id(self) -> tuple[str, str]:
@@ -116,6 +119,7 @@ class Job:
             "x64": self.x64,
             "same_as": list(case.same_as),
             **({"law": make_law(case)} if case.given else {}),
+            **({"measure": dict(self.measure)} if self.measure else {}),
             "alone": self.alone,
             "may_share": self.may_share,
             "calls": self.calls,

@@ -184,6 +184,7 @@ def program(
     params: dict[str, dict[str, Any]] | Sequence[str] | None = None,
     given: Mapping[str, Strategy] | None = None,
     examples: int = 20,
+    sizes: Sequence[int] = (),
     devices: int = 1,
     platforms: Sequence[str] = (),
     requires: Sequence[str] = (),
@@ -213,6 +214,8 @@ def program(
             is built for each example that Hypothesis draws, and its reference and `same_as` must
             hold for all. Its value and IRs are those of the simplest example.
         examples: Examples to draw; the same ones on every release, Python and host.
+        sizes: Sizes, at least three, ascending: the parameter `size` of the function. A run has
+            the first; `conformance bench` has all, and finds how time grows with them.
         devices: Devices the case needs; a cell with fewer excludes it.
         platforms: Platforms it runs on; empty is all.
         requires: Packages the cell must have, as names or specifiers (`flax>=0.10`).
@@ -254,6 +257,7 @@ def probe(
     params: dict[str, dict[str, Any]] | Sequence[str] | None = None,
     given: Mapping[str, Strategy] | None = None,
     examples: int = 20,
+    sizes: Sequence[int] = (),
     devices: int = 1,
     platforms: Sequence[str] = (),
     requires: Sequence[str] = (),

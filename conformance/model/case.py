@@ -6,7 +6,7 @@ from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotatio
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - msgspec reads the annotations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from conformance.model.ranges import in_range
 
@@ -41,6 +41,8 @@ POLICY = {
     "hlo": Policy.INFORM,
 }
 """Default policy by artifact; values and errors always gate."""
+SIZE: Final = "size"
+"""Parameter of the function of a case with sizes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,7 @@ class Case:
         params: Keyword arguments of this parametrisation.
         given: Parameters whose values Hypothesis draws, in order.
         examples: Examples to draw.
+        sizes: Values of the parameter `SIZE`, ascending; a run has the first, `bench` has all.
         devices: Number of devices that it needs, and that a worker creates on CPU. 0 is all devices
             of the cell.
         platforms: Platforms that it runs on; empty is all.
@@ -189,6 +192,7 @@ class Case:
     params: Mapping[str, Any] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     examples: int = 20
+    sizes: tuple[int, ...] = ()
     devices: int = 1
     platforms: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()

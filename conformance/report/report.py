@@ -18,6 +18,7 @@ from conformance.report.tracks import Track, group_tracks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from conformance.bench.stored import StoredBench
     from conformance.engine.run_loader import LoadedRun
     from conformance.engine.transitions import Transition
     from conformance.model.record import Record
@@ -52,6 +53,7 @@ class Report:
         evidence: Results of triage, by id of the root cause.
         conformance: Committed conformance histories, by name of the suite.
         fuzz: Campaigns of fuzzing, None for none.
+        bench: Measurements of time and memory, None for none.
     """
 
     # No slots: `cached_property` keeps what pages ask for again and again in the instance's dict.
@@ -63,6 +65,7 @@ class Report:
     evidence: Mapping[str, CauseEvidence] = field(default_factory=dict)
     conformance: Mapping[str, SuiteHistory] = field(default_factory=dict)
     fuzz: FuzzSummary | None = None
+    bench: StoredBench | None = None
 
     @property
     def upgrade_runs(self) -> tuple[str, ...]:

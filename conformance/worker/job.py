@@ -34,7 +34,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     Args:
         request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
             `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`, `calls`; `law` of a
-            case with `given`; `rank` for one rank of several.
+            case with `given`; `measure` for a measurement in place of the observation; `rank` for
+            one rank of several.
         fd: Descriptor to which frames are written.
     """
     if request["processes"] > 1 and "rank" not in request:
@@ -60,7 +61,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     set_flags(request)
     # Imported here, not above: the flags must be in the environment before jax is.
     from conformance.kit import distributed, env
-    from conformance.worker import laws, stages, variants
+    from conformance.worker import laws, measuring, stages, variants
 
     try:
         update_config(request)
@@ -79,6 +80,11 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         return
     emit({"seconds": ["import", time.perf_counter() - start]})
     place, params = env.Env(env.CellInfo(**request["cell"])), request["params"]
+    if request.get("measure"):
+        measurer = measuring.Measurer(fn, place, params, request["measure"])
+        measuring.emit_measurements(measurer, request["kind"], emit)
+        emit({"end": True})
+        return
     observer = stages.Observer(emit, largest, request["calls"])
     # A job of another version of the orchestrator has no `law`.
     if request.get("law"):

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from conformance.report.overview import make_overview
-from conformance.report.site.addresses import FUZZ, MATRIX, UPGRADE, case_page, href, run_page
+from conformance.report.site.addresses import (
+    FUZZ,
+    MATRIX,
+    PERFORMANCE,
+    UPGRADE,
+    case_page,
+    href,
+    run_page,
+)
 from conformance.report.site.matrix_data import find_title, make_matrix_data
 from conformance.report.site.rendering import render
 from conformance.report.site.suite_page import make_suite_views
@@ -117,6 +125,7 @@ def make_search_data(report: Report, story: Overview) -> dict[str, Any]:
         "ended": format_moment(story.ended),
         "upgraded": UPGRADE if report.upgrade_runs else "",
         "fuzz": FUZZ if report.fuzz else "",
+        "performance": PERFORMANCE if report.bench else "",
         "suite": next((href(view.page) for view in make_suite_views(report)), ""),
     }
 

@@ -19,6 +19,7 @@ from conformance.report.site.history_page import (
     render_history_pages,
 )
 from conformance.report.site.matrix_page import render_matrix_pages
+from conformance.report.site.performance_page import render_performance_page
 from conformance.report.site.run_pages import SLOWEST, render_run_pages
 from conformance.report.site.suite_page import render_suite_pages
 from conformance.report.site.upgrade_page import (
@@ -56,6 +57,7 @@ def render_site(
         yield from render_upgrade_pages(report)
         yield from render_causes_pages(report)
         yield from render_fuzz_page(report)
+        yield from render_performance_page(report)
         yield from render_suite_pages(report, shown.cases.keys())
         yield from render_run_pages(report.runs, list_addresses(report))
         yield from render_history_pages(history, shown)

@@ -152,7 +152,7 @@ def _rank(
     cases: Path, tree: ast.AST, families: list[str], *, with_numpy: bool
 ) -> list[FamilyMatch]:
     used = {}
-    for family in families:
+    for family in set(families) - ABOUT_TIME:
         # A case uses the functions of its helpers without naming what these use.
         helpers = [
             read_used_names(f, with_numpy=with_numpy) for f in (cases / family).glob("_*.py")
@@ -165,6 +165,8 @@ def _rank(
     return rank_families(collect_used_names(tree, with_numpy=with_numpy), used)
 
 
+ABOUT_TIME: Final = frozenset({"performance"})
+"""Families that use a part of every other: no script is placed there without being told."""
 OF_ANY_FAMILY: Final = frozenset({"conformance.kit.laws", "conformance.kit.tolerances"})
 """Modules of the kit that say nothing about the subject of a case."""
 

@@ -50,6 +50,11 @@
       link.href = root + data.fuzz;
       link.hidden = false;
     }
+    if (data.performance) {
+      const link = document.querySelector("[data-performance]");
+      link.href = root + data.performance;
+      link.hidden = false;
+    }
     const problems = $("problems");
     if (problems.hidden && data.problems.length) {
       problems.querySelector("ul").replaceChildren(...data.problems.map((text) => element("li", text)));

@@ -1,0 +1,313 @@
+"""`conformance bench`: cases are measured in several cells in turn, and neighbours compared."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import psutil
+
+from conformance.app.session import Session
+from conformance.bench.comparison import (
+    CaseComparison,
+    adjust_comparisons,
+    compare_growth,
+    compare_memory,
+    compare_times,
+    to_json,
+)
+from conformance.bench.measured import MEASUREMENTS, Measured, decode_measured
+from conformance.bench.series import Series, SeriesCell, collect_series
+from conformance.engine.job import Job
+from conformance.errors import UsageError
+from conformance.model.outcome import Outcome
+from conformance.report.bench_text import describe_alarm
+from conformance.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from conformance.app.context import ProjectContext
+    from conformance.bench.comparison import TimeComparison
+    from conformance.cells.cell import Cell
+    from conformance.engine.job import FinishedJob, PlannedCell
+    from conformance.engine.warm_workers import WarmExecutor
+    from conformance.model.case import Case
+
+FAMILY: Final = "performance"
+"""Family that is measured by default."""
+SCREENING: Final = 5
+"""Rounds of all cells, after which most cases are done."""
+CONFIRMING: Final = 16
+"""Rounds at most that decide about a suspicion, of its two cells alone."""
+LEAST: Final = 10
+"""Rounds that decide, at least."""
+CALLS: Final = 50
+"""Calls that look for a leak, in the first rounds."""
+LEAK_ROUNDS: Final = 2
+"""Rounds that look for a leak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchOptions:
+    """Options of `conformance bench`.
+
+    Attributes:
+        precision: Half of the width of the interval of a ratio, relative to it, below which no
+            other round is needed.
+        seconds: Seconds of a job within which its passes are to end.
+        screening: Rounds of all cells.
+    """
+
+    precision: float = 0.02
+    seconds: float = 0.4
+    screening: int = SCREENING
+
+
+@dataclass(frozen=True, slots=True)
+class BenchResult:
+    """The result of a bench.
+
+    Attributes:
+        releases: The jax release of each cell, in their order.
+        comparisons: The comparisons of neighbouring cells.
+        series: What was measured over all cells.
+    """
+
+    releases: dict[str, str]
+    comparisons: list[CaseComparison]
+    series: list[Series]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON data, which `conformance.bench.stored` reads."""
+        return {
+            "host": describe_host(),
+            "releases": list(dict.fromkeys(self.releases.values())),
+            "comparisons": [row for one in self.comparisons for row in to_json(one)],
+            "differences": [
+                {
+                    "case": one.case, "size": one.size, "cells": list(one.cells),
+                    "releases": [self.releases[cell] for cell in one.cells],
+                    "text": "; ".join(map(describe_alarm, one.alarms)),
+                }
+                for one in self.comparisons
+                if one.alarms
+            ],
+            "series": msgspec.to_builtins(self.series),
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class _CaseRounds:
+    """What was measured of one case, in the order of rounds.
+
+    Attributes:
+        case: The case.
+        measured: Measurements of all sizes by index of the cell.
+        problems: Why a cell cannot be measured, by index of the cell.
+    """
+
+    case: Case
+    measured: dict[int, list[tuple[Measured, ...]]] = field(default_factory=dict)
+    problems: dict[int, str] = field(default_factory=dict)
+
+    def select_largest(self, index: int) -> list[Measured]:
+        """Return the measurements of a cell at the largest size."""
+        return [sizes[-1] for sizes in self.measured[index]]
+
+    def group_sizes(self, index: int) -> dict[int, list[Measured]]:
+        """Return the measurements of a cell by size, empty for a case without sizes."""
+        found: dict[int, list[Measured]] = {}
+        for one in (one for sizes in self.measured[index] for one in sizes):
+            if one.size is not None:
+                found.setdefault(one.size, []).append(one)
+        return found
+
+
+class CellMeasurer:
+    """Measures cases in cells, one job at a time.
+
+    Args:
+        executor: Runs the jobs in workers that stay open.
+        cells: The cells; neighbours are compared.
+        options: The options.
+
+    Attributes:
+        series: What was measured in the first rounds, of each case and phase.
+    """
+
+    def __init__(
+        self, executor: WarmExecutor, cells: Sequence[PlannedCell], options: BenchOptions
+    ) -> None:
+        self._executor = executor
+        self._cells = cells
+        self._options = options
+        self.series: list[Series] = []
+
+    def compare(self, case: Case) -> Iterator[CaseComparison]:
+        """Measure a case, and yield the comparison of each two neighbouring cells."""
+        rounds = _CaseRounds(case)
+        everywhere = range(len(self._cells))
+        for number in range(self._options.screening):
+            self._measure_round(rounds, everywhere, number)
+        largest = {index: rounds.select_largest(index) for index in rounds.measured}
+        places = [SeriesCell(one.cell.id, one.release) for one in self._cells]
+        self.series += collect_series(case.id, places, largest)
+        for pair in pairwise(everywhere):
+            yield self._compare_neighbours(rounds, pair)
+
+    def _compare_neighbours(self, rounds: _CaseRounds, pair: tuple[int, int]) -> CaseComparison:
+        case = rounds.case
+        ids = (self._cells[pair[0]].cell.id, self._cells[pair[1]].cell.id)
+        size = case.sizes[-1] if case.sizes else None
+        found = CaseComparison(case=case.id, size=size, cells=ids)
+        if problems := [
+            f"{cell}: {rounds.problems[i]}"
+            for cell, i in zip(ids, pair, strict=True)
+            if i in rounds.problems
+        ]:
+            return replace(found, problem="; ".join(problems))
+        before, after = (rounds.select_largest(i) for i in pair)
+        found = replace(
+            found,
+            time=compare_times(before, after),
+            memory=compare_memory(before, after),
+            growth=compare_growth(*(rounds.group_sizes(i) for i in pair)),
+        )
+        return self._confirm(case, pair, found) if found.suspicious else found
+
+    def _confirm(self, case: Case, pair: tuple[int, int], found: CaseComparison) -> CaseComparison:
+        """Measure two cells again, and compare what is new alone: the old pairs were selected."""
+        fresh = _CaseRounds(case)
+        suspected = {(one.phase, one.clock) for one in found.time if one.suspicious}
+        decided: list[TimeComparison] = []
+        for number in range(CONFIRMING):
+            self._measure_round(fresh, pair, number + LEAK_ROUNDS)
+            if fresh.problems:
+                return replace(found, problem="; ".join(fresh.problems.values()))
+            if number + 1 < LEAST:
+                continue
+            times = compare_times(*(fresh.select_largest(i) for i in pair), confirmed=True)
+            decided = [one for one in times if (one.phase, one.clock) in suspected]
+            if all(one.ratio.width <= self._options.precision for one in decided):
+                break
+        rest = [one for one in found.time if (one.phase, one.clock) not in suspected]
+        return replace(found, time=(*decided, *rest))
+
+    def _measure_round(self, rounds: _CaseRounds, cells: Iterable[int], number: int) -> None:
+        """Measure a case once in each cell: there and, in the next round, back (ABBA)."""
+        order = [index for index in cells if index not in rounds.problems]
+        for index in order if number % 2 == 0 else reversed(order):
+            found = self._measure(rounds.case, index, number)
+            if isinstance(found, str):
+                rounds.problems[index] = found
+            else:
+                rounds.measured.setdefault(index, []).append(found)
+
+    def _measure(self, case: Case, index: int, number: int) -> tuple[Measured, ...] | str:
+        wanted = {
+            "sizes": case.sizes or (None,),
+            "seconds": self._options.seconds,
+            "calls": CALLS if number < LEAK_ROUNDS else 0,
+            "scale": 1,
+        }
+        job = Job(case=case, planned=self._cells[index], alone=True, measure=wanted)
+        (finished,) = self._executor.run([job])
+        return read_measured(finished)
+
+
+def read_measured(finished: FinishedJob) -> tuple[Measured, ...] | str:
+    """Return what a job measured, or why it measured nothing.
+
+    Args:
+        finished: A job with `measure`.
+    """
+    if finished.outcome is not Outcome.OK or MEASUREMENTS not in finished.blobs:
+        error = finished.error
+        reason = f"{error.type}: {error.message}".splitlines()[0] if error else "no measurements"
+        return f"{finished.outcome}: {reason}"
+    try:
+        return decode_measured(finished.blobs[MEASUREMENTS])
+    except ValueError as error:
+        return str(error)
+
+
+def choose_cases(context: ProjectContext, selection: Sequence[str]) -> list[Case]:
+    """Return the cases to measure.
+
+    Args:
+        context: The project.
+        selection: Selected cases and scripts; empty for the functions that the project lists, or
+            else for the family `performance`.
+
+    Raises:
+        UsageError: If nothing is selected.
+    """
+    if not selection:
+        listed = tuple(context.functions.values())
+        return list(listed or context.select_cases([FAMILY]))
+    found: dict[str, Case] = {}
+    for select in selection:
+        script = context.find_whole_script(select)
+        for case in context.select_cases([select]) if script is None else [script]:
+            found[case.id] = case
+    return list(found.values())
+
+
+def describe_host() -> str:
+    """Return the processor, the load and what is counted on this host, in a line."""
+    load = os.getloadavg()[0]
+    cores = os.cpu_count() or 1
+    return (
+        f"host: {plural(cores, 'core')}, load {load:.1f}, {platform.machine()}; processor time and "
+        "wall-clock time, one job at a time, nothing pinned"
+    )
+
+
+def run_bench(
+    context: ProjectContext,
+    cases: Sequence[Case],
+    cells: Sequence[Cell],
+    options: BenchOptions,
+    report: Callable[[CaseComparison], None],
+) -> BenchResult:
+    """Measure cases in cells, and compare neighbouring cells.
+
+    Args:
+        context: The project.
+        cases: The cases.
+        cells: At least two cells, of which neighbours are compared; one may occur twice.
+        options: The options.
+        report: Called with each comparison as it is made.
+
+    Returns:
+        All comparisons, their p-values adjusted for their number, and what was measured.
+
+    Raises:
+        UsageError: If there are fewer than two cells, or one cannot be installed.
+    """
+    if len(cells) < 2:  # noqa: PLR2004 - a comparison has two sides
+        raise UsageError(f"{len(cells)} cell, expected two or more to compare; add --cell")
+    session = Session(context=context)
+    locks: dict[str, Any] = {}
+    planned = []
+    for cell in cells:
+        one, lock = session.prepare_cell(cell)
+        planned.append(one)
+        locks |= lock
+    found = []
+    # Each round needs the workers of all cells.
+    memory = psutil.virtual_memory().available * 3 // 4
+    with closing(session.make_warm_executor(locks, memory=memory)) as executor:
+        bench = CellMeasurer(executor, planned, options)
+        for case in cases:
+            for comparison in bench.compare(case):
+                report(comparison)
+                found.append(comparison)
+    releases = {one.cell.id: one.release for one in planned}
+    return BenchResult(releases, adjust_comparisons(found), bench.series)

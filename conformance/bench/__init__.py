@@ -1,0 +1,1 @@
+"""Time and memory of cases in two releases: statistics of paired measurements. Pure."""

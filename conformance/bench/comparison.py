@@ -1,0 +1,305 @@
+"""The comparison of two releases: time by phase, growth with the size, memory, the executable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from conformance.bench.growth import LEAST, Exponent, fit_exponent
+from conformance.bench.measured import PHASES
+from conformance.bench.statistics import Ratio, adjust, estimate_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from conformance.bench.measured import Measured, Taken
+
+MARGIN: Final = 0.03
+"""Ratios nearer to 1 are never alarms: few would change anything for them."""
+LEVEL: Final = 0.01
+"""Fraction of alarms about time that may be false."""
+SUSPICIOUS: Final = 0.04
+"""Distance of a first estimate from 1 that asks for more rounds."""
+SHORT: Final = 2e-7
+"""Seconds below which a measurement is the noise of a clock."""
+STEEPER: Final = 0.5
+"""Difference of exponents that is an alarm, e.g. from linear to n log n and beyond."""
+LARGER: Final = 0.2
+"""Relative difference of peak memory that is an alarm."""
+LARGER_BYTES: Final = 8 * 2**20
+"""Difference of peak memory below which it is no alarm, in bytes."""
+COSTS: Final = ("flops", "bytes accessed")
+"""Estimates of the compiler that are compared."""
+LEAKING: Final = 64 * 2**10
+"""Difference of the bytes that each call leaves behind that is an alarm."""
+
+
+class Clock(StrEnum):
+    """What is compared of a phase."""
+
+    CPU = "cpu"
+    """Processor time of all threads: other load of the host hardly changes it."""
+    WALL = "wall"
+    """Wall-clock time: the only one that shows waiting and lost parallelism."""
+    INSTRUCTIONS = "instructions"
+    """Instructions in user mode, where the host counts them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeComparison:
+    """A phase of a case in two cells.
+
+    Attributes:
+        phase: The phase.
+        clock: What is compared.
+        before: Median of the first cell, in seconds or instructions.
+        after: Median of the second cell.
+        ratio: After over before, from pairs.
+        confirmed: Whether the pairs are others than those that raised the suspicion.
+        adjusted: P-value adjusted for all confirmed comparisons, 1 for the others.
+    """
+
+    phase: str
+    clock: Clock
+    before: float
+    after: float
+    ratio: Ratio
+    confirmed: bool = False
+    adjusted: float = 1.0
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the difference is certain, and large enough to matter."""
+        outside = self.ratio.low > 1 + MARGIN or self.ratio.high < 1 / (1 + MARGIN)
+        return self.confirmed and self.adjusted <= LEVEL and outside
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether more rounds are needed to tell if there is a difference."""
+        near = 1 / (1 + SUSPICIOUS) < self.ratio.estimate < 1 + SUSPICIOUS
+        return not near and max(self.before, self.after) > SHORT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthComparison:
+    """The growth of a phase with the size of a case, in two cells."""
+
+    phase: str
+    before: Exponent
+    after: Exponent
+
+    @property
+    def alarm(self) -> bool:
+        """Whether one grows faster than the other by more than their intervals."""
+        low, high = sorted((self.before, self.after), key=lambda found: found.estimate)
+        return high.estimate - low.estimate >= STEEPER and high.low > low.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryComparison:
+    """A size of a case in two cells.
+
+    Attributes:
+        name: `compile`, `run`, `live` or `leak`, `plan.NAME`, `cost.NAME`, `fusions` ...
+        before: Sizes in the first cell.
+        after: Sizes in the second cell.
+    """
+
+    name: str
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+    @property
+    def medians(self) -> tuple[float, float]:
+        """The median of each cell."""
+        return median(self.before), median(self.after)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the difference matters, and no measurement contradicts it."""
+        low, high = self.medians
+        apart = max(self.before) < min(self.after) or max(self.after) < min(self.before)
+        if self.name == "leak":
+            return apart and abs(high - low) > LEAKING
+        if self.name in {"compile", "run", "live"} or self.name.startswith("plan."):
+            far = abs(high - low) > max(LARGER * min(low, high), LARGER_BYTES)
+            return apart and far
+        return False
+
+
+Comparison: TypeAlias = TimeComparison | GrowthComparison | MemoryComparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseComparison:
+    """A case in two cells.
+
+    Attributes:
+        case: Id of the case.
+        size: Its size, None for a case without sizes.
+        cells: Ids of both cells.
+        time: Comparisons of phases, at the largest size.
+        growth: Comparisons of growth, of a case with sizes.
+        memory: Comparisons of sizes.
+        problem: Why there is nothing to compare, empty if there is.
+    """
+
+    case: str
+    size: int | None
+    cells: tuple[str, str]
+    time: tuple[TimeComparison, ...] = ()
+    growth: tuple[GrowthComparison, ...] = ()
+    memory: tuple[MemoryComparison, ...] = ()
+    problem: str = ""
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether more rounds are needed."""
+        return any(one.suspicious for one in self.time)
+
+    @property
+    def alarms(self) -> tuple[Comparison, ...]:
+        """What differs."""
+        found: tuple[Comparison, ...] = (*self.time, *self.growth, *self.memory)
+        return tuple(one for one in found if one.alarm)
+
+
+def compare_times(
+    before: Sequence[Measured], after: Sequence[Measured], *, confirmed: bool = False
+) -> tuple[TimeComparison, ...]:
+    """Compare the phases that both cells have.
+
+    Args:
+        before: Measurements in the first cell, by round.
+        after: Measurements in the second cell, of the same rounds.
+        confirmed: See `TimeComparison`.
+    """
+    found = []
+    for phase in PHASES:
+        for clock in Clock:
+            values = [
+                [read_clock(measured.phases.get(phase), clock) for measured in side]
+                for side in (before, after)
+            ]
+            if all(all(side) for side in values) and values[0]:
+                low, high = ([float(value or 0) for value in side] for side in values)
+                ratio = estimate_ratio(low, high)
+                found.append(
+                    TimeComparison(
+                        phase=phase, clock=clock, before=median(low), after=median(high),
+                        ratio=ratio, confirmed=confirmed,
+                    )
+                )  # fmt: skip
+    return tuple(found)
+
+
+def read_clock(taken: Taken | None, clock: Clock) -> float | None:
+    """Return a reading, None for none and for 0: a clock that did not move says nothing.
+
+    Args:
+        taken: What a phase took, None if it was not measured.
+        clock: The clock to read.
+    """
+    value: float | None = None if taken is None else getattr(taken, clock)
+    return value or None
+
+
+def compare_growth(
+    before: Mapping[int, Sequence[Measured]], after: Mapping[int, Sequence[Measured]]
+) -> tuple[GrowthComparison, ...]:
+    """Compare how the processor time of each phase grows with the size.
+
+    Args:
+        before: Measurements in the first cell, by size.
+        after: Measurements in the second cell, by size.
+    """
+    found = []
+    sizes = sorted(before.keys() & after.keys())
+    for phase in PHASES if len(sizes) >= LEAST else ():
+        sides = [
+            {size: [m.phases[phase].cpu for m in side[size] if phase in m.phases] for size in sizes}
+            for side in (before, after)
+        ]
+        if all(min(values, default=0) > 0 for side in sides for values in side.values()):
+            found.append(
+                GrowthComparison(
+                    phase=phase, before=fit_exponent(sides[0]), after=fit_exponent(sides[1])
+                )
+            )
+    return tuple(found)
+
+
+def compare_memory(
+    before: Sequence[Measured], after: Sequence[Measured]
+) -> tuple[MemoryComparison, ...]:
+    """Compare the sizes that both cells have.
+
+    Args:
+        before: Measurements in the first cell.
+        after: Measurements in the second cell.
+    """
+    sides = [[_flatten(measured) for measured in side] for side in (before, after)]
+    names = dict.fromkeys(name for side in sides for sizes in side for name in sizes)
+    found = []
+    for name in names:
+        low, high = (tuple(float(sizes[name]) for sizes in side if name in sizes) for side in sides)
+        if low and high:
+            found.append(MemoryComparison(name=name, before=low, after=high))
+    return tuple(found)
+
+
+def _flatten(measured: Measured) -> dict[str, float]:
+    compiled = measured.compiled
+    sizes = {name: float(size) for name, size in measured.memory.items() if name != "baseline"}
+    sizes |= {f"plan.{name}": float(size) for name, size in compiled.plan.items()}
+    # Estimates of single operands are not comparable between releases.
+    sizes |= {
+        f"cost.{n}": value for n, value in compiled.cost.items() if n in {"flops", "bytes accessed"}
+    }
+    for name in ("hlo_bytes", "hlo_instructions", "fusions"):
+        size = getattr(compiled, name)
+        if size is not None:
+            sizes[name] = float(size)
+    return sizes
+
+
+def adjust_comparisons(found: Iterable[CaseComparison]) -> list[CaseComparison]:
+    """Return comparisons whose p-values are adjusted for the number of those confirmed.
+
+    Args:
+        found: All comparisons that are reported together.
+    """
+    cases = list(found)
+    confirmed = [one for case in cases for one in case.time if one.confirmed]
+    adjusted = iter(adjust([one.ratio.p for one in confirmed]))
+    take: Callable[[TimeComparison], TimeComparison] = lambda one: (  # noqa: E731
+        replace(one, adjusted=next(adjusted)) if one.confirmed else one
+    )
+    return [replace(case, time=tuple(map(take, case.time))) for case in cases]
+
+
+def to_json(case: CaseComparison) -> list[dict[str, Any]]:
+    """Return a comparison as JSON data: an object for each phase and clock.
+
+    Args:
+        case: The comparison.
+    """
+    exponents = {
+        one.phase: {"a": one.before.estimate, "b": one.after.estimate} for one in case.growth
+    }
+    memory = {one.name: {"a": one.medians[0], "b": one.medians[1]} for one in case.memory}
+    head = {"case": case.case, "size": case.size, "cells": list(case.cells)}
+    if case.problem:
+        return [{**head, "problem": case.problem}]
+    return [
+        {
+            **head, "phase": one.phase, "clock": one.clock.value, "a": one.before, "b": one.after,
+            "ratio": one.ratio.estimate, "low": one.ratio.low, "high": one.ratio.high,
+            "p": one.adjusted if one.confirmed else one.ratio.p, "confirmed": one.confirmed,
+            "pairs": one.ratio.pairs, "alarm": one.alarm,
+            "exponent": exponents.get(one.phase), "memory": memory,
+        }
+        for one in case.time
+    ]  # fmt: skip

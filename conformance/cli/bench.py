@@ -1,0 +1,87 @@
+"""`conformance bench`: compare time and memory of cases in two or more cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.app.bench import SCREENING, BenchOptions, choose_cases, describe_host, run_bench
+from conformance.app.context import load_context
+from conformance.cli.output import json_option
+from conformance.cli.progress import explain_interrupt
+from conformance.cli.words import CASES, CELLS
+from conformance.files import write_atomically
+from conformance.model.outcome import ExitCode
+from conformance.report.bench_markdown import render_bench_markdown
+from conformance.report.bench_text import describe_comparison, summarize_comparisons
+
+if TYPE_CHECKING:
+    from conformance.cli.output import Output
+
+
+@click.command("bench")
+@click.argument("selection", nargs=-1, metavar="[SELECT]...", type=CASES)
+@click.option(
+    "--cell", "cells", multiple=True, metavar="SELECTOR", type=CELLS,
+    help="A cell to measure in; two or more, of which neighbours are compared.",
+)  # fmt: skip
+@click.option(
+    "--matrix", default=None, metavar="NAME|FILE", help="Measure in all cells of a matrix.",
+)  # fmt: skip
+@click.option(
+    "--rounds", default=SCREENING, show_default=True, metavar="N", type=click.IntRange(1, 100),
+    help="Rounds of all cells; what looks different then is measured again.",
+)  # fmt: skip
+@click.option(
+    "--markdown", default=None, metavar="FILE", type=click.Path(path_type=Path),
+    help="Write what differs as Markdown.",
+)  # fmt: skip
+@click.option(
+    "--precision", default=2.0, show_default=True, metavar="PERCENT",
+    type=click.FloatRange(0.1, 50),
+    help="Measure what differs until its ratio is known to so many percent.",
+)  # fmt: skip
+@json_option("the comparisons")
+def command(
+    *,
+    selection: tuple[str, ...],
+    cells: tuple[str, ...],
+    matrix: str | None,
+    rounds: int,
+    precision: float,
+    markdown: Path | None,
+    output: Output,
+) -> int:
+    """Compare time and memory of cases in two or more cells.
+
+    SELECT is as for run, or a script, which is run as a whole. The default are the functions that
+    the project lists, or else the family performance. Workers of all cells run side by
+    side, and a case is measured in each in turn. What looks different is measured again, and only
+    these measurements decide. Cases with sizes are measured at each, for the growth of their time.
+
+    conformance bench --cell 0.8.1 --cell 0.8.2
+    conformance bench 'performance/rows*' --cell 0.6.2 --cell 0.7.2 --cell latest
+    conformance bench --matrix releases --rounds 2 --markdown performance.md
+    conformance bench train.py --cell 0.8.1 --cell latest
+    conformance bench --cell 0.10.1 --cell 'path:/opt/jax-dev/bin/python'
+
+    Exit status: 0 no difference, 1 a difference.
+    """
+    context = load_context()
+    chosen = choose_cases(context, selection)
+    # One after the other, in the order of the options; a cell may be compared with itself.
+    where = [cell for selector in cells for cell in context.select_cells(None, [selector])[0]]
+    where += context.select_cells(matrix, ())[0] if matrix else ()
+    output.print(describe_host())
+    options = BenchOptions(precision=precision / 100, screening=rounds)
+    with explain_interrupt("nothing is kept"):
+        found = run_bench(
+            context, chosen, where, options, lambda one: output.print(describe_comparison(one))
+        )
+    output.print("", *summarize_comparisons(found.comparisons))
+    if markdown is not None:
+        write_atomically(markdown, render_bench_markdown(found.comparisons).encode())
+    output.write_json(found.to_json())
+    return ExitCode.UNEXPECTED if any(one.alarms for one in found.comparisons) else ExitCode.OK

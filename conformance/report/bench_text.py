@@ -1,0 +1,111 @@
+"""Comparisons of time and memory as text, a line for each case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from conformance.bench.comparison import (
+    Clock,
+    GrowthComparison,
+    MemoryComparison,
+)
+from conformance.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.bench.comparison import CaseComparison, Comparison
+
+BYTES: Final = {"compile", "run", "live", "leak", "hlo_bytes"}
+"""Names of sizes in bytes; those of the plan are, too."""
+_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def describe_comparison(comparison: CaseComparison) -> str:
+    """Return a comparison in a line: its alarms, else the ratios of its phases.
+
+    Args:
+        comparison: The comparison of a case.
+    """
+    size = "" if comparison.size is None else f" at {comparison.size}"
+    head = f"{comparison.case}{size}:"
+    if comparison.problem:
+        return f"{head} not measured: {comparison.problem}"
+    alarms = [describe_alarm(alarm) for alarm in comparison.alarms]
+    if alarms:
+        return f"{head} {'; '.join(alarms)}"
+    ratios = [
+        f"{one.phase} {one.ratio.estimate:.2f}" for one in comparison.time if one.clock is Clock.CPU
+    ]
+    return f"{head} no difference ({', '.join(ratios)})"
+
+
+def describe_alarm(alarm: Comparison) -> str:
+    """Return an alarm in a few words.
+
+    Args:
+        alarm: What differs.
+    """
+    match alarm:
+        case GrowthComparison():
+            return (
+                f"{alarm.phase} grows like n^{alarm.before.estimate:.1f} -> "
+                f"n^{alarm.after.estimate:.1f}"
+            )
+        case MemoryComparison():
+            low, high = (format_size(alarm.name, size) for size in alarm.medians)
+            return f"memory of {alarm.name} {low} -> {high}"
+        case _:
+            ratio = alarm.ratio
+            low, high = (format_taken(alarm.clock, value) for value in (alarm.before, alarm.after))
+            return (
+                f"{alarm.phase} {ratio.estimate:.2f} times ({ratio.low:.2f} to {ratio.high:.2f}, "
+                f"{alarm.clock}, {low} -> {high})"
+            )
+
+
+def format_taken(clock: Clock, value: float) -> str:
+    """Return seconds with a unit, or a number of instructions.
+
+    Args:
+        clock: What was read.
+        value: The reading.
+    """
+    if clock is Clock.INSTRUCTIONS:
+        return f"{value:.3g}"
+    scale, unit = next((one for one in _UNITS if value >= one[0]), _UNITS[-1])
+    return f"{value / scale:.3g} {unit}"
+
+
+def format_size(name: str, size: float) -> str:
+    """Return a size with a unit, or a number.
+
+    Args:
+        name: Name of the size, as in `MemoryComparison`.
+        size: The size.
+    """
+    if name not in BYTES and not name.startswith("plan."):
+        return f"{size:.6g}"
+    for scale, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if abs(size) >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def summarize_comparisons(comparisons: Sequence[CaseComparison]) -> Iterator[str]:
+    """Yield the alarms of each case, and a last line with counts.
+
+    Args:
+        comparisons: All comparisons, adjusted for their number.
+    """
+    alarmed = [one for one in comparisons if one.alarms]
+    failed = sum(bool(one.problem) for one in comparisons)
+    for one in alarmed:
+        yield f"{' -> '.join(one.cells)}: {describe_comparison(one)}"
+    tests = sum(len(one.time) for one in comparisons)
+    confirmed = sum(time.confirmed for one in comparisons for time in one.time)
+    unmeasured = f", {failed} not measured" if failed else ""
+    yield (
+        f"{plural(len(comparisons), 'comparison')} of cases, {plural(tests, 'phase')}, "
+        f"{confirmed} measured again; {plural(len(alarmed), 'case')} with a difference{unmeasured}"
+    )

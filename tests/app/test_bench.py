@@ -1,0 +1,96 @@
+"""Measuring in turn: the order of jobs, what is measured again, what cannot be measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from conformance.app.bench import CONFIRMING, LEAST, BenchOptions, CellMeasurer
+from conformance.bench.comparison import CaseComparison, adjust_comparisons
+from conformance.bench.measured import MEASUREMENTS, Measured, Taken
+from conformance.engine.job import FinishedJob, Job
+from conformance.model.outcome import Outcome, Stage
+from tests.engine.worlds import bad, job, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+OLD, NEW = planned("0.6.0"), planned("0.6.1")
+
+
+class Host:
+    """An executor whose jobs take as long as a function says, with noise of 2 percent."""
+
+    def __init__(self, seconds: Callable[[str, int | None], float]) -> None:
+        self.seconds = seconds
+        self.asked: list[str] = []
+        self.failing = ""
+        self._generator = np.random.default_rng(11)
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[FinishedJob]:
+        """Yield a job with its measurements, or one that raised."""
+        for one in jobs:
+            release = one.planned.release
+            self.asked.append(release)
+            if release == self.failing:
+                yield bad(one)
+                continue
+            assert one.measure is not None
+            found = [self._measure(release, size) for size in one.measure["sizes"]]
+            blobs = {MEASUREMENTS: msgspec.json.encode(found)}
+            yield FinishedJob(job=one, outcome=Outcome.OK, stage=Stage.EXECUTE, blobs=blobs)
+
+    def _measure(self, release: str, size: int | None) -> Measured:
+        seconds = self.seconds(release, size) * float(np.exp(self._generator.normal(0, 0.02)))
+        return Measured(size=size, passes=1, phases={"run": Taken(wall=seconds, cpu=seconds)})
+
+
+def compare(host: Host, folder: Path, *cells: Any, **more: Any) -> list[CaseComparison]:
+    """Return the comparisons of one case."""
+    bench = CellMeasurer(host, cells or (OLD, NEW), BenchOptions())  # type: ignore[arg-type]
+    return adjust_comparisons(bench.compare(job(folder, **more).case))
+
+
+def test_cells_are_measured_in_turn(tmp_path: Path) -> None:
+    """There and back, so that drift meets both; nothing that looks equal is measured again."""
+    host = Host(lambda *_: 0.01)
+    (found,) = compare(host, tmp_path)
+    there, back = ["0.6.0", "0.6.1"], ["0.6.1", "0.6.0"]
+    assert host.asked == [*there, *back, *there, *back, *there]
+    assert found.alarms == ()
+
+
+def test_what_looks_slower_is_measured_again(tmp_path: Path) -> None:
+    """The new pairs alone decide."""
+    host = Host(lambda release, _: 0.01 if release == "0.6.0" else 0.011)
+    (found,) = compare(host, tmp_path)
+    assert {one.phase for one in found.alarms} == {"run"}  # type: ignore[union-attr]
+    assert all(LEAST <= one.ratio.pairs <= CONFIRMING for one in found.time)
+
+
+def test_neighbours_of_several_cells_are_compared(tmp_path: Path) -> None:
+    """Each with the one before."""
+    host = Host(lambda release, _: 0.02 if release == "0.6.2" else 0.01)
+    found = compare(host, tmp_path, OLD, NEW, planned("0.6.2"))
+    assert [bool(one.alarms) for one in found] == [False, True]
+    assert found[1].cells == (NEW.cell.id, planned("0.6.2").cell.id)
+
+
+def test_a_case_with_sizes_has_exponents(tmp_path: Path) -> None:
+    """A quadratic loop is an alarm, at the largest size and in its growth."""
+    host = Host(lambda release, n: 1e-6 * (n or 1) ** (1 if release == "0.6.0" else 2))
+    (found,) = compare(host, tmp_path, sizes=(10, 20, 40, 80))
+    assert found.size == 80
+    assert found.growth[0].alarm
+
+
+def test_a_cell_that_cannot_run_the_case_says_why(tmp_path: Path) -> None:
+    """It is asked once, the other cell goes on."""
+    host = Host(lambda *_: 0.01)
+    host.failing = "0.6.1"
+    (found,) = compare(host, tmp_path)
+    assert found.problem == f"{NEW.cell.id}: raised: ValueError: bad shape"
+    assert host.asked.count("0.6.1") == 1

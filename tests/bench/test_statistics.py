@@ -1,0 +1,72 @@
+"""Statistics of pairs: what they estimate, how often they err."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.bench.statistics import adjust, estimate_ratio, permute_signs
+
+GENERATOR = np.random.default_rng(7)
+
+
+def draw_pairs(ratio: float, count: int, noise: float = 0.05) -> tuple[list[float], list[float]]:
+    """Return measurements of a host whose speed drifts, with an outlier."""
+    drift = np.exp(np.cumsum(GENERATOR.normal(0, 0.02, count)))
+    before = drift * np.exp(GENERATOR.normal(0, noise, count))
+    after = drift * ratio * np.exp(GENERATOR.normal(0, noise, count))
+    before[count // 2] *= 5
+    return before.tolist(), after.tolist()
+
+
+def test_drift_and_an_outlier_do_not_move_the_ratio() -> None:
+    """Pairs share the drift, and the median of averages ignores the outlier."""
+    ratio = estimate_ratio(*draw_pairs(1.2, 40))
+    assert ratio.estimate == pytest.approx(1.2, rel=0.05)
+    assert ratio.low < 1.2 < ratio.high
+    assert ratio.p < 0.001
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    """95 of 100, within the error of 400 tries."""
+    ratios = [estimate_ratio(*draw_pairs(1.1, 16)) for _ in range(400)]
+    assert 0.92 < np.mean([r.low <= 1.1 <= r.high for r in ratios]) < 0.98
+
+
+def test_equal_releases_have_uniform_p_values() -> None:
+    """One in twenty is below 0.05."""
+    p_values = np.array([estimate_ratio(*draw_pairs(1.0, 12)).p for _ in range(400)])
+    assert 0.02 < (p_values <= 0.05).mean() < 0.09
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=20), st.floats(0.5, 2))
+@settings(deadline=None)
+def test_the_inverse_ratio_is_that_of_exchanged_releases(before: list[float], by: float) -> None:
+    """With the same p-value, and an interval that contains the estimate."""
+    after = [value * by for value in reversed(before)]
+    one, other = estimate_ratio(before, after), estimate_ratio(after, before)
+    assert one.estimate * other.estimate == pytest.approx(1)
+    assert one.p == pytest.approx(other.p)
+    assert one.low == pytest.approx(1 / other.high)
+    assert one.low <= one.estimate <= one.high
+
+
+def test_the_smallest_p_value_of_few_pairs() -> None:
+    """Two of all assignments of signs are as extreme as equal signs."""
+    assert permute_signs(np.ones(6)) == 2 / 2**6
+    assert permute_signs(np.zeros(6)) == 1
+    assert 0 < permute_signs(np.arange(1.0, 31)) < 0.001
+
+
+def test_adjusted_p_values() -> None:
+    """As in the paper: the largest p-value times count over rank, from the largest down."""
+    assert adjust([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
+    assert adjust([]) == []
+
+
+def test_unequal_numbers_are_refused() -> None:
+    """A pair needs both."""
+    with pytest.raises(ValueError, match="1 and 2 measurements"):
+        estimate_ratio([1.0], [1.0, 2.0])

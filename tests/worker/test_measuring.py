@@ -1,0 +1,80 @@
+"""Measurements of a case in a real worker: time, memory, leaks, the plan of the compiler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.bench.measured import MEASUREMENTS, PHASES, Measured, decode_measured
+from conformance.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from tests.workbench import Bench
+
+pytestmark = pytest.mark.cell
+WANTED = {"sizes": [None], "seconds": 0.2, "calls": 0, "scale": 1}
+
+
+TOP = "import jax\nKEPT = []\n"
+
+
+def measure(bench: Bench, body: str, **wanted: int) -> Measured:
+    """Return what a job with this program measured."""
+    job = replace(bench.job(body, "program()", TOP), measure=WANTED | wanted, alone=True)
+    finished = bench.worker.run(job)
+    assert finished.outcome is Outcome.OK, finished.error
+    (seen,) = decode_measured(finished.blobs[MEASUREMENTS])
+    return seen
+
+
+def test_each_phase_of_a_program_is_measured(bench: Bench) -> None:
+    """Several times, of which the fastest counts; the size of the executable is known."""
+    seen = measure(bench, "return Program(lambda a: (a @ a).sum(), (np.ones((64, 64)),))")
+    assert tuple(seen.phases) == PHASES
+    assert all(0 < taken.cpu < 10 and 0 < taken.wall < 10 for taken in seen.phases.values())
+    assert seen.phases["run"].wall < seen.phases["compile"].wall
+    assert seen.compiled.plan["argument_size_in_bytes"] == 64 * 64 * 4
+    assert seen.compiled.cost["flops"] >= 64**3
+    assert seen.compiled.hlo_instructions
+    assert seen.memory["baseline"] > 2**20
+
+
+@pytest.mark.parametrize(("leaks", "low", "high"), [(True, 0.9e6, 1.2e6), (False, -1e5, 1e5)])
+def test_a_leak_is_seen_by_what_calls_leave_behind(
+    bench: Bench, leaks: bool, low: float, high: float
+) -> None:
+    """A case that keeps one MB of each call."""
+    body = f"""\
+        def keep(a):
+            if {leaks}:
+                KEPT.append(np.random.rand(2**17))
+            return a
+
+        fn = lambda a: jax.pure_callback(keep, jax.ShapeDtypeStruct((3,), np.float32), a)
+        return Program(fn, (np.ones(3, np.float32),))
+    """
+    seen = measure(bench, body, calls=50)
+    assert low < seen.memory["leak"] < high
+
+
+def test_a_longer_leading_axis_takes_more(bench: Bench) -> None:
+    """The plan of the compiler follows the arguments."""
+    body = "return Program(lambda a: a + 1, (np.ones((8, 4), np.float32),))"
+    one, four = (measure(bench, body, scale=scale) for scale in (1, 4))
+    sizes = [seen.compiled.plan["argument_size_in_bytes"] for seen in (one, four)]
+    assert sizes == [8 * 4 * 4, 4 * 8 * 4 * 4]
+
+
+def test_an_error_of_the_case_is_an_outcome(bench: Bench) -> None:
+    """As in a run."""
+    job = replace(bench.job("raise KeyError('x')"), measure=WANTED, alone=True)
+    finished = bench.worker.run(job)
+    assert (finished.outcome, finished.error.type) == (Outcome.RAISED, "KeyError")  # type: ignore[union-attr]
+
+
+def test_malformed_measurements_are_refused() -> None:
+    """A job can write anything."""
+    with pytest.raises(ValueError, match="measurements of a worker"):
+        decode_measured(b'{"passes": -1, "phases": {}}')
