@@ -45,14 +45,14 @@ def is_newer(env):
 @program()
 def slower(env):
     """A loop with 10 percent more steps."""
-    steps = 2200 if is_newer(env) else 2000
+    steps = 33_000 if is_newer(env) else 30_000
     return Program(lambda x: lax.fori_loop(0, steps, lambda i, x: 0.5 * x + i, x), (X,))
 
 
 @program(sizes=(16, 32, 64, 128))
 def quadratic(env, size):
     """A loop with as many steps as the square of the size."""
-    steps = 8 * size * (size // 16 if is_newer(env) else 1)
+    steps = 200 * size * (size // 16 if is_newer(env) else 1)
     return Program(lambda x: lax.fori_loop(0, steps, lambda i, x: 0.5 * x + i, x), (X,))
 
 
@@ -128,7 +128,7 @@ def is_found(comparison: CaseComparison) -> bool:
     memory = {one.name for one in comparison.memory if one.alarm}
     return {
         "planted/slower": bool(time & {("run", "cpu"), ("run", "wall")}),
-        "planted/quadratic": "run" in growth,
+        "planted/quadratic": bool(growth & {"run", "dispatch"}),
         "planted/leaking": "leak" in memory,
     }[comparison.case]
 

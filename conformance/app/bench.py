@@ -43,7 +43,7 @@ FAMILY: Final = "performance"
 """Family that is measured by default."""
 SCREENING: Final = 5
 """Rounds of all cells, after which most cases are done."""
-CONFIRMING: Final = 16
+CONFIRMING: Final = 40
 """Rounds at most that decide about a suspicion, of its two cells alone."""
 LEAST: Final = 10
 """Rounds that decide, at least."""
@@ -194,10 +194,11 @@ class CellMeasurer:
                 continue
             times = compare_times(*(fresh.select_largest(i) for i in pair), confirmed=True)
             decided = [one for one in times if (one.phase, one.clock) in suspected]
-            if all(one.ratio.width <= self._options.precision for one in decided):
+            if all(one.is_decided(self._options.precision) for one in decided):
                 break
         rest = [one for one in found.time if (one.phase, one.clock) not in suspected]
-        return replace(found, time=(*decided, *rest))
+        growth = compare_growth(*(fresh.group_sizes(i) for i in pair))
+        return replace(found, time=(*decided, *rest), growth=growth)
 
     def _measure_round(self, rounds: _CaseRounds, cells: Iterable[int], number: int) -> None:
         """Measure a case once in each cell: there and, in the next round, back (ABBA)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import log
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -58,7 +59,8 @@ class TimeComparison:
         after: Median of the second cell.
         ratio: After over before, from pairs.
         confirmed: Whether the pairs are others than those that raised the suspicion.
-        adjusted: P-value adjusted for all confirmed comparisons, 1 for the others.
+        adjusted: P-value, adjusted for all confirmed comparisons by `adjust_comparisons`; 1 of
+            those not confirmed.
     """
 
     phase: str
@@ -72,8 +74,23 @@ class TimeComparison:
     @property
     def alarm(self) -> bool:
         """Whether the difference is certain, and large enough to matter."""
-        outside = self.ratio.low > 1 + MARGIN or self.ratio.high < 1 / (1 + MARGIN)
-        return self.confirmed and self.adjusted <= LEVEL and outside
+        return self.confirmed and self.adjusted <= LEVEL and self._is_outside
+
+    @property
+    def _is_outside(self) -> bool:
+        return self.ratio.low > 1 + MARGIN or self.ratio.high < 1 / (1 + MARGIN)
+
+    def is_decided(self, precision: float) -> bool:
+        """Return whether more pairs would change nothing.
+
+        Args:
+            precision: Half of the width of the interval, relative to the ratio, that is wanted.
+        """
+        inside = self.ratio.low > 1 / (1 + MARGIN) and self.ratio.high < 1 + MARGIN
+        # A large ratio need not be known as precisely as one near 1.
+        enough = max(precision, abs(log(self.ratio.estimate)) / 4)
+        far = self._is_outside and self.ratio.width <= enough
+        return inside or far or self.ratio.width <= precision
 
     @property
     def suspicious(self) -> bool:
@@ -189,7 +206,7 @@ def compare_times(
                 found.append(
                     TimeComparison(
                         phase=phase, clock=clock, before=median(low), after=median(high),
-                        ratio=ratio, confirmed=confirmed,
+                        ratio=ratio, confirmed=confirmed, adjusted=ratio.p if confirmed else 1.0,
                     )
                 )  # fmt: skip
     return tuple(found)
