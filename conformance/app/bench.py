@@ -49,7 +49,7 @@ LEAST: Final = 10
 """Rounds that decide, at least."""
 CALLS: Final = 50
 """Calls that look for a leak, in the first rounds."""
-LEAK_ROUNDS: Final = 2
+LEAK_ROUNDS: Final = 3
 """Rounds that look for a leak."""
 
 

@@ -33,6 +33,8 @@ LARGER_BYTES: Final = 8 * 2**20
 """Difference of peak memory below which it is no alarm, in bytes."""
 COSTS: Final = ("flops", "bytes accessed")
 """Estimates of the compiler that are compared."""
+LEAK_NOISE: Final = 4
+"""How often a leak must exceed the bytes that some measurement lost."""
 LEAKING: Final = 64 * 2**10
 """Difference of the bytes that each call leaves behind that is an alarm."""
 
@@ -139,7 +141,9 @@ class MemoryComparison:
         low, high = self.medians
         apart = max(self.before) < min(self.after) or max(self.after) < min(self.before)
         if self.name == "leak":
-            return apart and abs(high - low) > LEAKING
+            # What the allocator gives back is as much noise in the other direction.
+            noise = max(0.0, -min(*self.before, *self.after))
+            return apart and abs(high - low) > LEAKING + LEAK_NOISE * noise
         if self.name in {"compile", "run", "live"} or self.name.startswith("plan."):
             far = abs(high - low) > max(LARGER * min(low, high), LARGER_BYTES)
             return apart and far
