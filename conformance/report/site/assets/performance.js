@@ -28,7 +28,8 @@
 
   function columns(points) {
     const at = data.releases.map((_, i) => i);
-    const rows = [1, 2, 3].map((column) => at.map((i) => (points.find((p) => p[0] === i) || [])[column] ?? null));
+    // The median last, so that its line is drawn on the band.
+    const rows = [2, 3, 1].map((column) => at.map((i) => (points.find((p) => p[0] === i) || [])[column] ?? null));
     return [at, ...rows];
   }
 
@@ -46,17 +47,17 @@
       ],
       series: [
         {},
+        { stroke: "transparent", points: { show: false } },
+        { stroke: "transparent", points: { show: false } },
         { stroke: inks.accent, width: 2, points: { size: 5 }, spanGaps: false },
-        { stroke: "transparent", points: { show: false } },
-        { stroke: "transparent", points: { show: false } },
       ],
-      bands: [{ series: [3, 2], fill: inks.band }],
+      bands: [{ series: [2, 1], fill: inks.band }],
       hooks: {
         setCursor: [
           (u) => {
             const i = u.cursor.idx;
-            const value = i === null ? null : u.data[1][i];
-            read.textContent = value === null || value === undefined ? "" : `${data.releases[i]}: ${show(value)} (${show(u.data[2][i])} to ${show(u.data[3][i])})`;
+            const value = i === null ? null : u.data[3][i];
+            read.textContent = value === null || value === undefined ? "" : `${data.releases[i]}: ${show(value)} (${show(u.data[1][i])} to ${show(u.data[2][i])})`;
           },
         ],
       },
