@@ -1,4 +1,4 @@
-"""What a call costs beside its work: arguments, pytrees, shardings, callbacks, copies.
+"""The overhead of a call: arguments, pytrees, shardings, callbacks, copies.
 
 The phase `dispatch` is the time until a call returns. It grows with the number of arguments.
 """

@@ -8,9 +8,10 @@ from math import log
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from conformance.bench.growth import LEAST, Exponent, fit_exponent
+from conformance.bench.growth import Exponent, fit_exponent
 from conformance.bench.measured import PHASES
 from conformance.bench.statistics import Ratio, adjust, estimate_ratio
+from conformance.model.case import FEWEST_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ LEAKING: Final = 64 * 2**10
 
 
 class Clock(StrEnum):
-    """What is compared of a phase."""
+    """A measure of the cost of a phase."""
 
     CPU = "cpu"
     """Processor time of all threads: other load of the host hardly changes it."""
@@ -56,11 +57,11 @@ class TimeComparison:
 
     Attributes:
         phase: The phase.
-        clock: What is compared.
+        clock: The measure.
         before: Median of the first cell, in seconds or instructions.
         after: Median of the second cell.
         ratio: After over before, from pairs.
-        confirmed: Whether the pairs are others than those that raised the suspicion.
+        confirmed: Whether the pairs were measured after the suspicion arose.
         adjusted: P-value, adjusted for all confirmed comparisons by `adjust_comparisons`; 1 of
             those not confirmed.
     """
@@ -141,7 +142,7 @@ class MemoryComparison:
         low, high = self.medians
         apart = max(self.before) < min(self.after) or max(self.after) < min(self.before)
         if self.name == "leak":
-            # What the allocator gives back is as much noise in the other direction.
+            # Memory that the allocator returned shows how large the noise is.
             noise = max(0.0, -min(*self.before, *self.after))
             return apart and abs(high - low) > LEAKING + LEAK_NOISE * noise
         if self.name in {"compile", "run", "live"} or self.name.startswith("plan."):
@@ -182,7 +183,7 @@ class CaseComparison:
 
     @property
     def alarms(self) -> tuple[Comparison, ...]:
-        """What differs."""
+        """The comparisons that are alarms."""
         found: tuple[Comparison, ...] = (*self.time, *self.growth, *self.memory)
         return tuple(one for one in found if one.alarm)
 
@@ -220,7 +221,7 @@ def read_clock(taken: Taken | None, clock: Clock) -> float | None:
     """Return a reading, None for none and for 0: a clock that did not move says nothing.
 
     Args:
-        taken: What a phase took, None if it was not measured.
+        taken: Cost of a phase, None if it was not measured.
         clock: The clock to read.
     """
     value: float | None = None if taken is None else getattr(taken, clock)
@@ -238,7 +239,7 @@ def compare_growth(
     """
     found = []
     sizes = sorted(before.keys() & after.keys())
-    for phase in PHASES if len(sizes) >= LEAST else ():
+    for phase in PHASES if len(sizes) >= FEWEST_SIZES else ():
         sides = [
             {size: [m.phases[phase].cpu for m in side[size] if phase in m.phases] for size in sizes}
             for side in (before, after)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from conformance.model.case import FEWEST_SIZES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LEAST: Final = 3
-"""Sizes that tell an exponent: every exponent fits two."""
 STEP: Final = 0.02
 """Distance of two exponents that are tried."""
 LARGEST: Final = 4.0
@@ -41,13 +41,13 @@ def fit_exponent(seconds: Mapping[int, Sequence[float]]) -> Exponent:
     """Fit the growth of measurements of several sizes.
 
     Args:
-        seconds: Measurements by size, at least `LEAST` sizes; of each size the median counts.
+        seconds: Measurements of at least `FEWEST_SIZES` sizes; of each size the median counts.
 
     Raises:
-        ValueError: If there are fewer sizes than `LEAST`.
+        ValueError: If there are fewer sizes than `FEWEST_SIZES`.
     """
-    if len(seconds) < LEAST:
-        raise ValueError(f"{len(seconds)} sizes, expected at least {LEAST}")
+    if len(seconds) < FEWEST_SIZES:
+        raise ValueError(f"{len(seconds)} sizes, expected at least {FEWEST_SIZES}")
     sizes = np.array(sorted(seconds), np.float64)
     samples = [np.asarray(seconds[int(size)], np.float64) for size in sizes]
     generator = np.random.default_rng(len(seconds))

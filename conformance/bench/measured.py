@@ -1,4 +1,4 @@
-"""What a job measured, as its worker reports it."""
+"""Measurements of a job, as its worker reports them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What a phase took, in its fastest pass.
+    """Cost of a phase, in its fastest pass.
 
     Attributes:
         wall: Seconds of wall-clock time.
@@ -33,7 +33,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class Compiled(msgspec.Struct, frozen=True):
-    """What the compiler says about an executable.
+    """Properties of an executable, as the compiler reports them.
 
     Attributes:
         cost: Its estimates, e.g. `flops` and `bytes accessed`.
@@ -51,16 +51,16 @@ class Compiled(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What one job measured at one size of a case.
+    """Measurements of one job at one size of a case.
 
     Attributes:
         size: The size, None for a case without sizes.
         passes: Passes over the phases.
-        phases: What each phase took.
+        phases: Cost of each phase.
         memory: Bytes: `baseline` before the case; `compile` and `run` by how much the resident
             memory rises meanwhile; `live` of arrays that the first call leaves; `leak` that each
             of many calls leaves, which may be negative.
-        compiled: What the compiler says, empty for a probe.
+        compiled: Properties of the executable, empty for a probe.
     """
 
     size: Size | None
@@ -71,7 +71,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def decode_measured(data: bytes) -> tuple[Measured, ...]:
-    """Return what a worker reported, by ascending size.
+    """Return the measurements of a worker, by ascending size.
 
     Args:
         data: The artifact `MEASUREMENTS`.

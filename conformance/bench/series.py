@@ -41,7 +41,7 @@ class Series(msgspec.Struct, frozen=True):
         case: Id of the case.
         size: Its size, None for a case without sizes.
         phase: The phase.
-        clock: What was read.
+        clock: The measure.
         points: The cells that ran the case.
     """
 

@@ -1,4 +1,4 @@
-"""What `conformance bench --json` writes, as reports read it."""
+"""The output of `conformance bench --json`, as reports read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StoredDifference(msgspec.Struct, frozen=True):
-    """What differs between two cells.
+    """A case that differs between two cells.
 
     Attributes:
         case: Id of the case.
@@ -38,8 +38,8 @@ class StoredBench(msgspec.Struct, frozen=True):
     Attributes:
         host: The host, in a line.
         releases: The releases of the cells, in their order.
-        series: What was measured.
-        differences: What differs.
+        series: The measurements.
+        differences: Cases that differ between neighbouring cells.
     """
 
     host: str
@@ -49,7 +49,7 @@ class StoredBench(msgspec.Struct, frozen=True):
 
     @property
     def by_release(self) -> list[tuple[str, list[StoredDifference]]]:
-        """What differs by release, the newest first; releases without a difference are left out."""
+        """Differences by release, the newest first; releases without one are left out."""
         found = [
             (release, [one for one in self.differences if one.releases[1] == release])
             for release in reversed(self.releases)
@@ -61,7 +61,7 @@ def load_stored_bench(file: Path) -> StoredBench:
     """Return the measurements in a file.
 
     Args:
-        file: What `conformance bench --json` wrote.
+        file: Output of `conformance bench --json`.
 
     Raises:
         UsageError: If it cannot be read, or is something else.

@@ -22,7 +22,7 @@ from conformance.corpus.python_source import get_callee_name, get_statement_text
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.garbage_collection import pause_garbage_collection
-from conformance.model.case import SIZE, Case
+from conformance.model.case import FEWEST_SIZES, SIZE, Case
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ _AS_DECLARED: Final = frozenset(Metadata.__struct_fields__) - {
     "params", "given", "releases", "deviations", "facts", "config", "budgets"
 }  # fmt: skip
 """Keywords whose values become attributes of a case unchanged."""
-FEWEST_SIZES: Final = 3
-"""Sizes of a case at least: every exponent of growth fits two."""
 INDENTED = re.compile(rb"^[ \t]+@(\w+\.)?(program|probe)\b", re.MULTILINE)
 """A case below the top level, or a string that looks like it: a cheap test before `ast.walk`."""
 
@@ -262,10 +260,8 @@ def _find_given_problem(
     if metadata.given is None:
         default = metadata.examples == Metadata().examples
         return "" if default else "`examples` without `given`; remove it, or add `given`"
-    arguments = function.args
-    names = {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
     for name in metadata.given:
-        if name not in names and arguments.kwarg is None:
+        if not _has_parameter(function, name):
             return f"`given` draws `{name}`, but {function.name} has no such parameter; add it"
         if any(name in values for values in params.values()):
             return f"`{name}` is both in `params` and in `given`; remove one"
@@ -276,6 +272,12 @@ def _find_given_problem(
     return ""
 
 
+def _has_parameter(function: ast.FunctionDef, name: str) -> bool:
+    arguments = function.args
+    names = {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
+    return name in names or arguments.kwarg is not None
+
+
 def _find_sizes_problem(function: ast.FunctionDef, metadata: Metadata, params: Params) -> str:
     """Say how `sizes` contradicts the function or another keyword; empty if it does not."""
     sizes = list(metadata.sizes)
@@ -283,9 +285,7 @@ def _find_sizes_problem(function: ast.FunctionDef, metadata: Metadata, params: P
         return ""
     if len(sizes) < FEWEST_SIZES or sizes != sorted({*sizes}):
         return f"`sizes` is {sizes}, expected at least {FEWEST_SIZES}, ascending"
-    arguments = function.args
-    names = {one.arg for one in (*arguments.args, *arguments.kwonlyargs)}
-    if SIZE not in names and arguments.kwarg is None:
+    if not _has_parameter(function, SIZE):
         return f"`sizes` without a parameter `{SIZE}` of {function.name}; add it"
     if SIZE in (metadata.given or ()) or any(SIZE in values for values in params.values()):
         return f"`{SIZE}` is given by `sizes`, and in `params` or `given`, too; remove one"

@@ -43,6 +43,8 @@ POLICY = {
 """Default policy by artifact; values and errors always gate."""
 SIZE: Final = "size"
 """Parameter of the function of a case with sizes."""
+FEWEST_SIZES: Final = 3
+"""Sizes of a case at least: every exponent of growth fits two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

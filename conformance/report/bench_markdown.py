@@ -1,4 +1,4 @@
-"""What became slower or larger, by cell, as Markdown: ratios alone, as times are of one host."""
+"""Changes of time and memory by cell, as Markdown: mostly ratios, as times are of one host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from conformance.bench.comparison import Clock
-from conformance.report.bench_text import describe_alarm, summarize_comparisons
+from conformance.report.bench_text import count_comparisons, describe_alarm
 from conformance.report.grouping import group_by
 from conformance.report.markup import to_code, to_table, wrap
 from conformance.wording import plural
@@ -33,7 +33,7 @@ def render_bench_markdown(
         comparisons: The comparisons.
         title: Title of the page.
     """
-    (*_, counts) = summarize_comparisons(comparisons)
+    counts = count_comparisons(comparisons)
     by_cells = group_by(comparisons, key=lambda one: one.cells)
     parts = [f"# {title}", wrap(HEAD), wrap(f"{counts}."), _render_means(by_cells)]
     for cells in reversed(by_cells):

@@ -44,7 +44,7 @@ def describe_alarm(alarm: Comparison) -> str:
     """Return an alarm in a few words.
 
     Args:
-        alarm: What differs.
+        alarm: The comparison.
     """
     match alarm:
         case GrowthComparison():
@@ -68,7 +68,7 @@ def format_taken(clock: Clock, value: float) -> str:
     """Return seconds with a unit, or a number of instructions.
 
     Args:
-        clock: What was read.
+        clock: The measure.
         value: The reading.
     """
     if clock is Clock.INSTRUCTIONS:
@@ -98,14 +98,24 @@ def summarize_comparisons(comparisons: Sequence[CaseComparison]) -> Iterator[str
     Args:
         comparisons: All comparisons, adjusted for their number.
     """
-    alarmed = [one for one in comparisons if one.alarms]
+    for one in comparisons:
+        if one.alarms:
+            yield f"{' -> '.join(one.cells)}: {describe_comparison(one)}"
+    yield count_comparisons(comparisons)
+
+
+def count_comparisons(comparisons: Sequence[CaseComparison]) -> str:
+    """Return the numbers of comparisons, phases and differences in a line.
+
+    Args:
+        comparisons: All comparisons, adjusted for their number.
+    """
+    alarmed = sum(bool(one.alarms) for one in comparisons)
     failed = sum(bool(one.problem) for one in comparisons)
-    for one in alarmed:
-        yield f"{' -> '.join(one.cells)}: {describe_comparison(one)}"
     tests = sum(len(one.time) for one in comparisons)
     confirmed = sum(time.confirmed for one in comparisons for time in one.time)
     unmeasured = f", {failed} not measured" if failed else ""
-    yield (
+    return (
         f"{plural(len(comparisons), 'comparison')} of cases, {plural(tests, 'phase')}, "
-        f"{confirmed} measured again; {plural(len(alarmed), 'case')} with a difference{unmeasured}"
+        f"{confirmed} measured again; {plural(alarmed, 'case')} with a difference{unmeasured}"
     )

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from conformance.worker.processes import PAGE
+from conformance.worker.processes import measure_resident
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241}
 """Number of `perf_event_open` by machine."""
@@ -24,7 +24,7 @@ _ENABLE = 0x2400
 
 
 class Reading(NamedTuple):
-    """What a piece of work took.
+    """Cost of a piece of work.
 
     Attributes:
         wall: Seconds of wall-clock time.
@@ -37,7 +37,7 @@ class Reading(NamedTuple):
     instructions: int | None
 
     def per(self, calls: int) -> Reading:
-        """Return what one of several equal calls took."""
+        """Return the cost of one of several equal calls."""
         counted = None if self.instructions is None else self.instructions // calls
         return Reading(self.wall / calls, self.cpu / calls, counted)
 
@@ -58,12 +58,10 @@ class Counters:
         counted = None
         if self._fd >= 0:
             (counted,) = struct.unpack("q", os.read(self._fd, 8))
-        # The wall clock last on both ends of a piece of work would miss nothing either; the order
-        # only has to be the same.
         return Reading(time.perf_counter(), time.process_time(), counted)
 
     def since(self, start: Reading) -> Reading:
-        """Return what was taken since a reading."""
+        """Return the cost since a reading."""
         now = self.read()
         counted = None
         if now.instructions is not None and start.instructions is not None:
@@ -105,9 +103,7 @@ class Memory(NamedTuple):
 
 def read_memory() -> Memory:
     """Return the resident memory of this process."""
-    with open("/proc/self/statm", "rb") as file:
-        now = int(file.read().split()[1]) * PAGE
-    peak = now
+    now = peak = measure_resident(os.getpid())
     with open("/proc/self/status", "rb") as file:
         for line in file:
             if line.startswith(b"VmHWM:"):

@@ -1,8 +1,8 @@
 """Measures one case: time of each phase, memory, growth of memory, and the plan of the compiler.
 
 Everything is measured in the process of the job, after a small program that starts the backend.
-What takes time is done in several passes, of which the fastest counts: other load of the host can
-only add to it. The orchestrator compares jobs, see `conformance.bench`.
+Phases are measured in several passes, of which the fastest counts: other load of the host can only
+add to the time. The orchestrator compares jobs, see `conformance.bench`.
 """
 
 from __future__ import annotations
