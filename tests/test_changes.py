@@ -26,6 +26,7 @@ pytestmark = pytest.mark.xdist_group("corpus")
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = load_families(CASES)
+DECLARED = [change for family in FAMILIES.values() for change in family.change]
 RELEASES = load_releases(ROOT / "matrix" / "releases.toml").versions
 SOURCE = re.compile(rf"{'|'.join(SOURCE_WORDS)}|[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{{12}})")
 COMMITS = tomllib.loads((ROOT / "benchmarks" / "cited_commits.toml").read_text())
@@ -36,8 +37,7 @@ every_family = pytest.mark.parametrize("family", FAMILY_NAMES)
 @cache
 def shown(case: str) -> tuple[GoldenChange, ...]:
     """Return what the goldens of a case say changed, on its main and on declared platforms."""
-    declared = [change for family in FAMILIES.values() for change in family.change]
-    return tuple(find_golden_changes([load_shipped_cases()[case]], declared))
+    return tuple(find_golden_changes([load_shipped_cases()[case]], DECLARED))
 
 
 def list_changes(family: str) -> tuple[BehaviourChange, ...]:

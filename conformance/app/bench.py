@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import psutil
 
+from conformance.app.context import count_usable_cores
 from conformance.app.session import Session
 from conformance.bench.comparison import (
     CaseComparison,
@@ -22,7 +23,7 @@ from conformance.bench.comparison import (
     to_json,
 )
 from conformance.bench.measured import MEASUREMENTS, Measured, decode_measured
-from conformance.bench.series import Series, SeriesCell, collect_series
+from conformance.bench.series import Series, collect_series
 from conformance.engine.job import Job
 from conformance.errors import UsageError
 from conformance.model.outcome import Outcome
@@ -83,10 +84,14 @@ class BenchResult:
     comparisons: list[CaseComparison]
     series: list[Series]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as JSON data, which `conformance.bench.stored` reads."""
+    def to_json(self, host: str) -> dict[str, Any]:
+        """Return the result as JSON data, which `conformance.bench.stored` reads.
+
+        Args:
+            host: The host before the first measurement, see `describe_host`.
+        """
         return {
-            "host": describe_host(),
+            "host": host,
             "releases": list(dict.fromkeys(self.releases.values())),
             "comparisons": [row for one in self.comparisons for row in to_json(one)],
             "differences": [
@@ -156,7 +161,7 @@ class CellMeasurer:
         for number in range(self._options.screening):
             self._measure_round(rounds, everywhere, number)
         largest = {index: rounds.select_largest(index) for index in rounds.measured}
-        places = [SeriesCell(one.cell.id, one.release) for one in self._cells]
+        places = [(one.cell.id, one.release) for one in self._cells]
         self.series += collect_series(case.id, places, largest)
         for pair in pairwise(everywhere):
             yield self._compare_neighbours(rounds, pair)
@@ -185,15 +190,15 @@ class CellMeasurer:
         """Measure two cells again, and compare what is new alone: the old pairs were selected."""
         fresh = _CaseRounds(case)
         suspected = {(one.phase, one.clock) for one in found.time if one.suspicious}
-        decided: list[TimeComparison] = []
+        decided: tuple[TimeComparison, ...] = ()
         for number in range(CONFIRMING):
             self._measure_round(fresh, pair, number + LEAK_ROUNDS)
             if fresh.problems:
                 return replace(found, problem="; ".join(fresh.problems.values()))
             if number + 1 < LEAST:
                 continue
-            times = compare_times(*(fresh.select_largest(i) for i in pair), confirmed=True)
-            decided = [one for one in times if (one.phase, one.clock) in suspected]
+            sides = (fresh.select_largest(i) for i in pair)
+            decided = compare_times(*sides, confirm=suspected)
             if all(one.is_decided(self._options.precision) for one in decided):
                 break
         rest = [one for one in found.time if (one.phase, one.clock) not in suspected]
@@ -263,10 +268,9 @@ def choose_cases(context: ProjectContext, selection: Sequence[str]) -> list[Case
 def describe_host() -> str:
     """Return the processor, the load and what is counted on this host, in a line."""
     load = os.getloadavg()[0]
-    cores = os.cpu_count() or 1
     return (
-        f"host: {plural(cores, 'core')}, load {load:.1f}, {platform.machine()}; processor time and "
-        "wall-clock time, one job at a time, nothing pinned"
+        f"host: {plural(count_usable_cores(), 'core')}, load {load:.1f}, {platform.machine()}; "
+        "processor time and wall-clock time, one job at a time, nothing pinned"
     )
 
 

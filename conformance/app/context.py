@@ -192,8 +192,8 @@ class ProjectContext:
             select: The script, or `SCRIPT::NAME` for one call of it.
         """
         path, _, name = select.partition("::")
-        file = Path(path).expanduser().absolute()
-        if file.suffix != ".py" or not file.is_file():
+        file = _find_python_file(path)
+        if file is None:
             return ()
         text = file.read_bytes()
         calls = find_snapshots(text.decode("utf-8", "replace"))
@@ -225,8 +225,8 @@ class ProjectContext:
         Args:
             select: The script. A file of cases is none.
         """
-        file = Path(select).expanduser().absolute()
-        if file.suffix != ".py" or not file.is_file() or discover([file]):
+        file = _find_python_file(select)
+        if file is None or discover([file]):
             return None
         text = render_whole_script(file, hashlib.sha256(file.read_bytes()).hexdigest())
         path = f"{get_script_family(file)}/{FUNCTIONS}.py"
@@ -371,6 +371,11 @@ def _split_functions(
         if not matching:
             others.append(select)
     return tuple(chosen), others
+
+
+def _find_python_file(path: str) -> Path | None:
+    file = Path(path).expanduser().absolute()
+    return file if file.suffix == ".py" and file.is_file() else None
 
 
 def count_usable_cores() -> int:

@@ -14,7 +14,7 @@ from conformance.bench.statistics import Ratio, adjust, estimate_ratio
 from conformance.model.case import FEWEST_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from conformance.bench.measured import Measured, Taken
 
@@ -189,18 +189,24 @@ class CaseComparison:
 
 
 def compare_times(
-    before: Sequence[Measured], after: Sequence[Measured], *, confirmed: bool = False
+    before: Sequence[Measured],
+    after: Sequence[Measured],
+    *,
+    confirm: Collection[tuple[str, Clock]] = (),
 ) -> tuple[TimeComparison, ...]:
     """Compare the phases that both cells have.
 
     Args:
         before: Measurements in the first cell, by round.
         after: Measurements in the second cell, of the same rounds.
-        confirmed: See `TimeComparison`.
+        confirm: Phases and clocks that are measured again, the only ones that are compared then;
+            empty to compare all for the first time.
     """
     found = []
     for phase in PHASES:
         for clock in Clock:
+            if confirm and (phase, clock) not in confirm:
+                continue
             values = [
                 [read_clock(measured.phases.get(phase), clock) for measured in side]
                 for side in (before, after)
@@ -211,7 +217,7 @@ def compare_times(
                 found.append(
                     TimeComparison(
                         phase=phase, clock=clock, before=median(low), after=median(high),
-                        ratio=ratio, confirmed=confirmed, adjusted=ratio.p if confirmed else 1.0,
+                        ratio=ratio, confirmed=bool(confirm), adjusted=ratio.p if confirm else 1.0,
                     )
                 )  # fmt: skip
     return tuple(found)

@@ -52,33 +52,21 @@ class Series(msgspec.Struct, frozen=True):
     points: tuple[Point, ...]
 
 
-class SeriesCell(msgspec.Struct, frozen=True):
-    """A cell of a series.
-
-    Attributes:
-        id: Its id.
-        release: Its jax release.
-    """
-
-    id: str
-    release: str
-
-
 def collect_series(
-    case: str, cells: Sequence[SeriesCell], measured: Mapping[int, Sequence[Measured]]
+    case: str, cells: Sequence[tuple[str, str]], measured: Mapping[int, Sequence[Measured]]
 ) -> Iterator[Series]:
     """Yield a series for each phase and clock that some cell has.
 
     Args:
         case: Id of the case.
-        cells: The cells.
+        cells: Id and jax release of each cell.
         measured: Measurements at the largest size, by index of the cell.
     """
     size = next((one.size for side in measured.values() for one in side), None)
     for phase in PHASES:
         for clock in Clock:
             points = []
-            for index, cell in enumerate(cells):
+            for index, (cell, release) in enumerate(cells):
                 found = [
                     value
                     for one in measured.get(index, ())
@@ -86,6 +74,6 @@ def collect_series(
                 ]
                 if found:
                     spread = (median(found), min(found), max(found))
-                    points.append(Point(cell.id, cell.release, *spread))
+                    points.append(Point(cell, release, *spread))
             if points:
                 yield Series(case, size, phase, clock, tuple(points))

@@ -74,7 +74,8 @@ def command(
     # One after the other, in the order of the options; a cell may be compared with itself.
     where = [cell for selector in cells for cell in context.select_cells(None, [selector])[0]]
     where += context.select_cells(matrix, ())[0] if matrix else ()
-    output.print(describe_host())
+    host = describe_host()
+    output.print(host)
     options = BenchOptions(precision=precision / 100, screening=rounds)
     with explain_interrupt("nothing is kept"):
         found = run_bench(
@@ -83,5 +84,5 @@ def command(
     output.print("", *summarize_comparisons(found.comparisons))
     if markdown is not None:
         write_atomically(markdown, render_bench_markdown(found.comparisons).encode())
-    output.write_json(found.to_json())
+    output.write_json(found.to_json(host))
     return ExitCode.UNEXPECTED if any(one.alarms for one in found.comparisons) else ExitCode.OK

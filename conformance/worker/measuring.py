@@ -23,6 +23,7 @@ from conformance.worker import capture
 from conformance.worker.counters import Counters, Reading, read_memory, reset_peak
 from conformance.worker.stages import (
     build,
+    copy_arrays,
     describe_arguments,
     describe_error,
     describe_shape,
@@ -234,7 +235,7 @@ class _ProgramPasses(_Passes):
         def run() -> Any:
             args, kwargs = select_dynamic(built)
             if donates:
-                args, kwargs = _copy((args, kwargs))
+                args, kwargs = copy_arrays((args, kwargs))
             return jax.block_until_ready(compiled(*args, **kwargs))
 
         if self.measure_calls(run) < SLOW_CALL and not donates:
@@ -349,9 +350,3 @@ def _start_backend() -> None:
 def _count_live() -> int:
     gc.collect()
     return sum(array.nbytes for array in jax.live_arrays())
-
-
-def _copy(arguments: Any) -> Any:
-    return jax.tree_util.tree_map(
-        lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, arguments
-    )

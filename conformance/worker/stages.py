@@ -146,11 +146,7 @@ class Observer:
 
     def _copy_arguments(self, arguments: Any) -> Any:
         """Return copies that a call which donates the arguments does not delete."""
-        if not self._calls:
-            return arguments
-        return jax.tree_util.tree_map(
-            lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, arguments
-        )
+        return copy_arrays(arguments) if self._calls else arguments
 
     def _time_calls(self, compiled: Any, arguments: Any) -> None:
         """Emit the seconds of the fastest warm call."""
@@ -224,6 +220,17 @@ class Observer:
             self._emit({"error": describe_error(wrong, fn)}, b"")
             return False
         return True
+
+
+def copy_arrays(arguments: Any) -> Any:
+    """Return arguments with a copy of each array, which a call may delete.
+
+    Args:
+        arguments: Any pytree.
+    """
+    return jax.tree_util.tree_map(
+        lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, arguments
+    )
 
 
 def build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:

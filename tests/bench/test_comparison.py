@@ -18,6 +18,7 @@ from conformance.bench.comparison import (
 )
 from conformance.bench.measured import Compiled, Measured, Taken
 
+RUN = {("run", Clock.CPU), ("run", Clock.WALL)}
 GENERATOR = np.random.default_rng(5)
 CELLS = ("jax0.8.1-py311-cpu8", "jax0.8.2-py311-cpu8")
 
@@ -32,7 +33,7 @@ def measured(run: float, noise: float = 0.02, **memory: int) -> Measured:
 def compare(before: float, after: float, pairs: int = 16, noise: float = 0.02) -> CaseComparison:
     """Return a confirmed comparison of a case that takes these seconds."""
     sides = [[measured(seconds, noise) for _ in range(pairs)] for seconds in (before, after)]
-    time = compare_times(sides[0], sides[1], confirmed=True)
+    time = compare_times(sides[0], sides[1], confirm=RUN)
     return CaseComparison(case="family/name", size=None, cells=CELLS, time=time)
 
 

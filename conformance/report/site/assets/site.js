@@ -40,19 +40,9 @@
       link.href = root + data.upgraded;
       link.hidden = false;
     }
-    if (data.suite) {
-      const link = document.querySelector("[data-suite]");
-      link.href = root + data.suite;
-      link.hidden = false;
-    }
-    if (data.fuzz) {
-      const link = document.querySelector("[data-fuzz]");
-      link.href = root + data.fuzz;
-      link.hidden = false;
-    }
-    if (data.performance) {
-      const link = document.querySelector("[data-performance]");
-      link.href = root + data.performance;
+    for (const page of ["suite", "fuzz", "performance"].filter((name) => data[name])) {
+      const link = document.querySelector(`[data-${page}]`);
+      link.href = root + data[page];
       link.hidden = false;
     }
     const problems = $("problems");
