@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,12 @@ def two(env):
 """
 HEAD, ONE, TWO = GOOD.split("\n\n\n")
 """`GOOD` in parts: imports, and two cases that conform."""
+PROGRESS = re.compile(r"^[\d,]+ (of [\d,]+ )?jobs? done\b.*\n", re.MULTILINE)
+
+
+def without_progress(output: str) -> str:
+    """Drop the lines of progress, which a command prints after half a minute: on a slow host."""
+    return PROGRESS.sub("", output)
 
 
 def case(body: str, decorator: str = "probe()", name: str = "case") -> str:
@@ -97,7 +104,7 @@ class Project:
         finally:
             os.chdir(before)
         captured = self.capsys.readouterr()
-        return Ending(int(code), captured.out, captured.err)
+        return Ending(int(code), captured.out, without_progress(captured.err))
 
     def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
         """Start a `conformance` command as a separate process."""

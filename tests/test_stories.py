@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.projects import without_progress
 from tests.repositories import copy_sources, find_installed, make_repository
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 STORIES = ("docs/stories.md", "examples/training/README.md")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PROGRESS = re.compile(r"^[\d,]+ (of [\d,]+ )?jobs? done\b.*\n", re.MULTILINE)
-"""A line of progress, which a command prints after half a minute: on a slow host only."""
 
 
 class Step(NamedTuple):
@@ -116,7 +115,7 @@ def test_every_command_prints_what_is_said(
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert done.returncode in {0, 1}, f"{step.command}\n{done.stdout}"
-        printed = PROGRESS.sub("", done.stdout)
+        printed = without_progress(done.stdout)
         if not doctest.OutputChecker().check_output(step.output, printed, FLAGS):
             lines = step.output.splitlines(), printed.splitlines()
             pytest.fail("\n".join([step.command, *difflib.ndiff(*lines)]))

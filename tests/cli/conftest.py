@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.interpreters import forget_interpreters
-from conformance.cli import progress
 from tests.projects import Project, make_project
 from tests.workbench import make_test_cache
 
@@ -39,9 +37,6 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> None:
     monkeypatch.setenv("CONFORMANCE_CACHE", str(shared_cache))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("CI", raising=False)
-    # No progress lines: on a slow host they would mix with the only error line that tests expect.
-    monkeypatch.setattr(progress, "INTERVAL", math.inf)
-    monkeypatch.setattr(progress, "LEAST", math.inf)
 
 
 @pytest.fixture
