@@ -22,7 +22,14 @@ from conformance.bench.comparison import (
     compare_times,
     to_json,
 )
-from conformance.bench.measured import MEASUREMENTS, Measured, decode_measured
+from conformance.bench.measured import (
+    LEAK_CALLS,
+    MEASUREMENTS,
+    SECONDS,
+    Measured,
+    decode_measured,
+    make_settings,
+)
 from conformance.bench.series import Series, collect_series
 from conformance.engine.job import Job
 from conformance.errors import UsageError
@@ -48,8 +55,6 @@ CONFIRMING: Final = 40
 """Rounds at most that decide about a suspicion, of its two cells alone."""
 LEAST: Final = 10
 """Rounds that decide, at least."""
-CALLS: Final = 50
-"""Calls that look for a leak, in the first rounds."""
 LEAK_ROUNDS: Final = 3
 """Rounds that look for a leak."""
 
@@ -63,10 +68,12 @@ class BenchOptions:
             other round is needed.
         seconds: Seconds of a job within which its passes are to end.
         screening: Rounds of all cells.
+        scale: Whether cases without sizes are measured with arguments of several lengths.
     """
 
     precision: float = 0.02
-    seconds: float = 0.4
+    seconds: float = SECONDS
+    scale: bool = False
     screening: int = SCREENING
 
 
@@ -216,13 +223,11 @@ class CellMeasurer:
                 rounds.measured.setdefault(index, []).append(found)
 
     def _measure(self, case: Case, index: int, number: int) -> tuple[Measured, ...] | str:
-        wanted = {
-            "sizes": case.sizes or (None,),
-            "seconds": self._options.seconds,
-            "calls": CALLS if number < LEAK_ROUNDS else 0,
-            "scale": 1,
-        }
-        job = Job(case=case, planned=self._cells[index], alone=True, measure=wanted)
+        settings = make_settings(
+            case, seconds=self._options.seconds, scale=self._options.scale,
+            calls=LEAK_CALLS if number < LEAK_ROUNDS else 0,
+        )  # fmt: skip
+        job = Job(case=case, planned=self._cells[index], alone=True, measure=settings)
         (finished,) = self._executor.run([job])
         return read_measured(finished)
 

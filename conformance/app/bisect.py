@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from conformance.app.axes import check_nightlies, make_axis
+from conformance.app.search_options import GROWTH
 from conformance.app.session import Session
 from conformance.app.target import Target, get_tolerance, make_log_name, make_preparer
-from conformance.engine.job import CALL
+from conformance.bench.measured import LEAK_CALLS, make_settings
 from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
 from conformance.search.axes import AxisCells
+from conformance.search.metrics import LEAK
 from conformance.search.prober import CaseProber, select_known_records
 from conformance.search.trials import CellTrials
 from conformance.triage.bisect.bisection import Bisection
@@ -46,8 +48,6 @@ K = TypeVar("K")
 
 LOGS: Final = Path("reports") / "bisect"
 """Folder of the logs of searches, below the project."""
-CALLS: Final = 20
-"""Warm calls of a job, of which the fastest counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,8 +216,12 @@ def open_trials(
             else target.collect(ends, locks, slots=width)
         )
         runner = session.make_job_runner(runs, blobs)
-        # Warm calls are repeated only for `--stage call`; they would lengthen every other trial.
-        prober = CaseProber(case=case, runner=runner, calls=CALLS if options.stage == CALL else 0)
+        metric = options.measured_metric
+        # A test of a suite is a job of its own kind, which cannot be measured by phases.
+        measures = metric is not None and metric.of_case and isinstance(target, Case)
+        calls = LEAK_CALLS if metric is LEAK else 0
+        settings = make_settings(case, calls=calls, scale=options.when == GROWTH)
+        prober = CaseProber(case=case, runner=runner, measure=settings if measures else None)
     # Appended one by one, so that a killed search keeps the points that it tried.
     with closing(Results(directory)) as results:
         yield CellTrials(

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.context import TIMEOUT, count_usable_cores
-from conformance.engine.job import CALL
 from conformance.errors import UsageError
 from conformance.search.axes import JAX
 from conformance.search.endpoints import PredicateOptions
-from conformance.search.point_predicates import (
+from conformance.search.metrics import (
+    LEAK,
     MEMORY,
     PRINTED,
     TIME,
+    make_growth_metric,
+    make_phase_metric,
     make_region_metric,
-    make_stage_metric,
 )
 
 if TYPE_CHECKING:
-    from conformance.search.point_predicates import Metric
+    from conformance.search.metrics import Metric
 
-METRICS: Final = ("time", "memory")
+GROWTH: Final = "growth"
+METRICS: Final = {metric.name: metric for metric in (TIME, MEMORY, LEAK)}
 """Metrics by their names for `--when`."""
-TIMED: Final = ("build", "trace", "lower", "compile", "execute", CALL)
-"""Stages of a case whose time can be measured; `call` is a warm call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class SearchOptions:
         find: `bad` or `fix`.
         when: The predicate, None for any that separates the ends.
         fact: The fact that makes a point bad.
-        stage: The stage whose time counts.
+        phase: The phase of a case whose time or growth counts, None for `run` if it grows.
         region: The region of a program whose time counts.
         metric: Pattern of a number that a program prints.
         platform: Platform of the points, empty for the default.
@@ -63,7 +63,7 @@ class SearchOptions:
     find: str = "bad"
     when: str | None = None
     fact: str = ""
-    stage: str | None = None
+    phase: str | None = None
     region: str = ""
     metric: re.Pattern[str] | None = None
     platform: str = ""
@@ -94,35 +94,41 @@ class SearchOptions:
             UsageError: If the options contradict each other.
         """
         given = {
-            "--fact": self.fact, "--stage": self.stage, "--region": self.region,
+            "--fact": self.fact, "--phase": self.phase, "--region": self.region,
             "--metric": self.metric,
         }  # fmt: skip
         named = [f"{option} {_format_value(value)}" for option, value in given.items() if value]
         if len(named) > 1:
             raise UsageError(f"{' and '.join(named)}: expected one of them")
-        goes = "facts" if self.fact else "time"
-        if named and self.when is not None and (self.metric or self.when != goes):
-            raise UsageError(f"{named[0]}: goes with --when {goes}, got --when {self.when}")
-        is_measured = self.stage or self.region or self.metric or self.when in METRICS
+        goes = ["facts"] if self.fact else ["time", GROWTH] if self.phase else ["time"]
+        if named and self.when is not None and (self.metric or self.when not in goes):
+            expected = " or ".join(goes)
+            raise UsageError(f"{named[0]}: goes with --when {expected}, got --when {self.when}")
+        found = self._find_metric()
         # A measured point is compared by medians of many samples, which --repeat would multiply.
-        if is_measured and (self.every or self.repeat > 1):
+        if found is not None and (self.every or self.repeat > 1):
             option = "--every" if self.every else "--repeat"
             raise UsageError(f"{option}: goes with what one look shows, expected nothing measured")
+        return found
+
+    def _find_metric(self) -> Metric | None:
         # At most one of these is given, so their order does not matter.
         if self.metric is not None:
             return PRINTED
         if self.region:
             return make_region_metric(self.region)
-        if self.stage is not None:
-            return make_stage_metric(self.stage)
-        return {"time": TIME, "memory": MEMORY}.get(self.when or "")
+        if self.when == GROWTH:
+            return make_growth_metric(self.phase or "run")
+        if self.phase is not None:
+            return make_phase_metric(self.phase)
+        return METRICS.get(self.when or "")
 
     @property
     def words(self) -> str:
         """The words of the question, which are part of the name of its log."""
         # Only options that change a result: a log is reused whatever the width, order or
         # repetition.
-        given = (self.when, self.fact, self.stage, self.region, _format_value(self.metric))
+        given = (self.when, self.fact, self.phase, self.region, _format_value(self.metric))
         return " ".join(word or "" for word in given)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
+
+if TYPE_CHECKING:
+    from conformance.model.case import Case
 
 MEASUREMENTS: Final = "measurements"
 """Artifact of a job with what it measured."""
@@ -14,6 +17,12 @@ PHASES: Final = ("trace", "lower", "compile", "first", "run", "dispatch")
 `first` is the first call of an executable, `run` a later one, and `dispatch` the time until a call
 of the jitted function returns, before its result is there.
 """
+LEAK_CALLS: Final = 50
+"""Calls that look for a leak."""
+SECONDS: Final = 0.4
+"""Seconds within which the passes of a measurement are to end."""
+SCALES: Final = (1, 2, 4, 8)
+"""Factors of the leading axes of a case without sizes, for its growth."""
 Size = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -68,6 +77,24 @@ class Measured(msgspec.Struct, frozen=True):
     phases: dict[str, Taken]
     memory: dict[str, int] = {}
     compiled: Compiled = Compiled()
+
+
+def make_settings(
+    case: Case, *, seconds: float = SECONDS, calls: int = 0, scale: bool = False
+) -> dict[str, Any]:
+    """Return how a worker measures a case, see `conformance.worker.measuring.Measurer`.
+
+    Args:
+        case: The case.
+        seconds: Seconds within which its passes are to end.
+        calls: Calls that look for a leak.
+        scale: Whether a case without sizes is measured with arguments of several lengths.
+    """
+    scaled = scale and not case.sizes
+    return {
+        "sizes": SCALES if scaled else case.sizes or (None,),
+        "scaled": scaled, "seconds": seconds, "calls": calls,
+    }  # fmt: skip
 
 
 def decode_measured(data: bytes) -> tuple[Measured, ...]:

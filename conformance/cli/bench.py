@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     type=click.FloatRange(0.1, 50),
     help="Measure what differs until its ratio is known to so many percent.",
 )  # fmt: skip
+@click.option(
+    "--scale", is_flag=True,
+    help="Measure cases without sizes with arguments 1, 2, 4 and 8 times as long.",
+)  # fmt: skip
 @json_option("the comparisons")
 def command(
     *,
@@ -52,6 +56,7 @@ def command(
     rounds: int,
     precision: float,
     markdown: Path | None,
+    scale: bool,
     output: Output,
 ) -> int:
     """Compare time and memory of cases in two or more cells.
@@ -76,7 +81,7 @@ def command(
     where += context.select_cells(matrix, ())[0] if matrix else ()
     host = describe_host()
     output.print(host)
-    options = BenchOptions(precision=precision / 100, screening=rounds)
+    options = BenchOptions(precision=precision / 100, screening=rounds, scale=scale)
     with explain_interrupt("nothing is kept"):
         found = run_bench(
             context, chosen, where, options, lambda one: output.print(describe_comparison(one))

@@ -11,8 +11,9 @@ import click
 
 from conformance.app.commit_ends import JAX_REPOSITORY
 from conformance.app.context import TIMEOUT
-from conformance.app.search_options import METRICS, TIMED
+from conformance.app.search_options import GROWTH, METRICS
 from conformance.app.suite_target import SuiteOptions
+from conformance.bench.measured import PHASES
 from conformance.cli.options import no_downloads_option, timeout_option, with_option
 from conformance.search.endpoints import PREDICATES
 from conformance.suites.catalogue.standards import CLAIMED
@@ -55,7 +56,7 @@ def predicate_options(command: Command) -> Command:
     """Add the options that decide whether a point is bad, and `--fresh`."""
     options = (
         click.option(
-            "--when", type=click.Choice([*PREDICATES, *METRICS]), default=None,
+            "--when", type=click.Choice([*PREDICATES, *METRICS, GROWTH]), default=None,
             help="Predicate of a bad point.  [default: the difference between both ends]",
         ),
         click.option(
@@ -64,8 +65,8 @@ def predicate_options(command: Command) -> Command:
             "collectives.all-gather.",
         ),
         click.option(
-            "--stage", type=click.Choice(TIMED), default=None,
-            help="Compare the time of this stage of a case; call is a warm call.",
+            "--phase", type=click.Choice(PHASES), default=None,
+            help="Compare the time of this phase of a case, or its growth with --when growth.",
         ),
         click.option(
             "--region", default="", metavar="NAME",

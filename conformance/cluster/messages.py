@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cache
 from itertools import chain
@@ -25,9 +26,9 @@ from conformance.model.case import Case
 from conformance.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the messages; a change of any struct below is a new version."""
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -100,13 +101,13 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
         case: The case, without what only a judge needs.
         alone: See `Job.alone`.
         may_share: See `Job.may_share`.
-        calls: See `Job.calls`.
+        measure: See `Job.measure`.
     """
 
     case: Case
     alone: bool
     may_share: bool
-    calls: int
+    measure: Mapping[str, Any] | None
 
     def make_job(self, planned: PlannedCell, case: Case | None = None) -> Job:
         """Return the job on this node.
@@ -117,7 +118,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
         """
         return Job(
             case=case or self.case, planned=planned, alone=self.alone, may_share=self.may_share,
-            calls=self.calls,
+            measure=self.measure,
         )  # fmt: skip
 
     @classmethod
@@ -128,7 +129,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
             job.case, doc="", code="", source="", records="", deviations=(), facts={}, policy={},
             budgets=(), home=None, arguments="",
         )  # fmt: skip
-        return cls(case, job.alone, job.may_share, job.calls)
+        return cls(case, job.alone, job.may_share, job.measure)
 
 
 class ContentPlace(msgspec.Struct, frozen=True, kw_only=True):

@@ -223,7 +223,7 @@ class Placement:
         return refused
 
     def _enqueue(self, job: Job, *, first: bool = False) -> None:
-        if job.calls or self._deaths.get(job.id, 0) >= DEATHS:
+        if job.measure or self._deaths.get(job.id, 0) >= DEATHS:
             self._alone.append(job)
             return
         queue = self._cells.setdefault(get_cell_key(job), _CellQueue())

@@ -6,7 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from conformance.model.outcome import Outcome, Stage
     from conformance.model.record import ErrorInfo, Record
     from conformance.model.value import Value
-
-
-CALL: Final = "call"
-"""Name of the time of a warm call among the seconds of a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +76,6 @@ class Job:
         alone: Whether the job runs in a separate process even if jobs of its cell share one.
         may_share: Whether it may run in the process of other jobs of its file: its result must
             equal a golden, and it runs again alone if it does not.
-        calls: Additional calls of a compiled program, to measure a warm call.
         measure: Settings of a measurement, which replaces the observation; see
             `conformance.worker.measuring`.
     """
@@ -89,7 +84,6 @@ class Job:
     planned: PlannedCell
     alone: bool = False
     may_share: bool = False
-    calls: int = 0
     measure: Mapping[str, Any] | None = None
 
     @property
@@ -122,7 +116,6 @@ class Job:
             **({"measure": dict(self.measure)} if self.measure else {}),
             "alone": self.alone,
             "may_share": self.may_share,
-            "calls": self.calls,
             "timeout": case.timeout,
             "memory": case.memory,
             "observation_mb": case.observation_mb,

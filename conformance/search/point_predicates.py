@@ -28,10 +28,11 @@ from conformance.search.predicates import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from conformance.engine.stored_job import StoredJob
     from conformance.model.record import Record
+    from conformance.search.metrics import Metric
     from conformance.search.predicates import Predicate
 
 FIRST: Final = 6
@@ -41,10 +42,6 @@ MOST: Final = 15
 MARGIN: Final = 3
 """Surplus of samples on one side that decides: odds of 64 to 1 if four of five samples are right.
 As many more samples of an endpoint outweigh one sample on the wrong side."""
-MIB: Final = 2**20
-MILLISECOND: Final = 1e-3
-SHORTEST: Final = 1e-5
-"""Seconds below which a difference is noise of a clock of microseconds on a shared host."""
 
 
 class PointPredicate(Protocol):
@@ -139,73 +136,6 @@ def _find_worst(states: Sequence[PointState]) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A number that is measured of a job.
-
-    Attributes:
-        name: Name of the metric.
-        of: Function that returns the metric of a record, None if it was not measured.
-        render: Function that formats the metric.
-        resolution: Largest difference of equal medians.
-    """
-
-    name: str
-    of: Callable[[Record], float | None]
-    render: Callable[[float], str]
-    resolution: float = 0.0
-
-    def collect_values(self, records: Sequence[Record]) -> list[float]:
-        """Return the metric of each record that has it."""
-        return [value for record in records if (value := self.of(record)) is not None]
-
-    def summarize(self, records: Sequence[Record]) -> str:
-        """Return the median and the range of samples, at least one of which has the metric."""
-        values = self.collect_values(records)
-        low, mid, high = map(self.render, (min(values), median(values), max(values)))
-        return f"median {mid} of {len(values)} ({low} to {high})"
-
-
-def make_stage_metric(stage: str) -> Metric:
-    """Return the seconds that a stage of a case takes, e.g. `compile`."""
-    return _make_time_metric(f"time to {stage}", stage)
-
-
-def make_region_metric(region: str) -> Metric:
-    """Return the seconds that a region of a program takes at its fastest."""
-    return _make_time_metric(f"time of region {region}", f"region {region}")
-
-
-def _format_seconds(value: float) -> str:
-    if value >= 1:
-        return f"{value:.2f} s"
-    return f"{value * 1e3:.3g} ms" if value >= MILLISECOND else f"{value * 1e6:.3g} µs"
-
-
-def _make_time_metric(name: str, *keys: str) -> Metric:
-    def of(record: Record) -> float | None:
-        return next((record.seconds[key] for key in keys if key in record.seconds), None)
-
-    return Metric(name=name, of=of, render=_format_seconds, resolution=SHORTEST)
-
-
-TIME: Final = _make_time_metric("time", "regions", "own", "job")
-"""Seconds of a job: the regions that a program times, otherwise all except its imports."""
-PRINTED: Final = Metric(
-    name="metric",
-    of=lambda record: record.facts.get("metric"),
-    render=lambda value: f"{value:g}",
-)
-"""A number that a program prints."""
-MEMORY: Final = Metric(
-    name="memory",
-    # A job that was not measured has 0.
-    of=lambda record: float(record.max_rss_bytes) or None,
-    render=lambda bytes_: f"{bytes_ / MIB:,.0f} MiB",
-)
-"""Peak resident memory of a job's process, in bytes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPredicate:
     """Decides by the side of the threshold between the endpoints' medians.
 
@@ -227,9 +157,9 @@ class MetricPredicate:
     @property
     def about(self) -> str:
         """The threshold."""
-        how = "more" if self.good < self.bad else "less"
+        how = "above" if self.good < self.bad else "below"
         good, bad, limit = map(self.metric.render, (self.good, self.bad, self.threshold))
-        return f"takes {how} {self.metric.name} than {limit}, between medians of {good} and {bad}"
+        return f"has {self.metric.name} {how} {limit}, between medians of {good} and {bad}"
 
     @property
     def threshold(self) -> float:
@@ -257,7 +187,7 @@ class MetricPredicate:
                 if silent
                 else make_other_state(failed)
             )
-        values = self.metric.collect_values(records)
+        values = self.metric.collect_values(samples)
         bad = sum(not self.is_good(value) for value in values)
         # The surplus of samples on one side: bad minus good.
         margin = 2 * bad - len(values)
@@ -272,7 +202,7 @@ class MetricPredicate:
         """Return the measurement, in a few words."""
         records = [side.record for side in samples]
         failed = _find_failure(records)
-        return self.metric.summarize(records) if failed is None else shorten(format_ending(failed))
+        return self.metric.summarize(samples) if failed is None else shorten(format_ending(failed))
 
 
 def separate_ends(
@@ -287,7 +217,8 @@ def separate_ends(
     """
     found = MetricPredicate(metric=metric, good=median(good), bad=median(bad))
     # Medians that differ by noise would give a threshold within the noise.
-    if abs(found.good - found.bad) <= metric.resolution:
+    resolution = max(metric.resolution, metric.margin * abs(found.good))
+    if abs(found.good - found.bad) <= resolution:
         return None
     wrong_side = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
     enough = all(
@@ -315,16 +246,14 @@ def compare_endpoints(
     Raises:
         EndpointsError: If an endpoint fails, or they overlap after the maximum of samples.
     """
-    ends = [[side.record for side in samples] for samples in (good, bad)]
-    for records, name in zip(ends, names, strict=True):
-        if (failed := _find_failure(records)) is not None:
+    ends = (good, bad)
+    for samples, name in zip(ends, names, strict=True):
+        if (failed := _find_failure([side.record for side in samples])) is not None:
             raise EndpointsError(
                 f"{name}: no {metric.name} to measure: {shorten(format_ending(failed))}"
             )
-        if not metric.collect_values(records):
-            raise EndpointsError(
-                f"{name}: has no {metric.name}; expected a --stage, --region or --metric of its own"
-            )
+        if not metric.collect_values(samples):
+            raise EndpointsError(f"{name}: has no {metric.name}; {metric.needs}")
     # Fewer samples may be separated by chance.
     if min(map(len, ends)) < FIRST:
         return None
@@ -334,7 +263,7 @@ def compare_endpoints(
     if min(map(len, ends)) < MOST:
         return None
     summaries = " and ".join(
-        f"{name} {metric.summarize(records)}" for name, records in zip(names, ends, strict=True)
+        f"{name} {metric.summarize(samples)}" for name, samples in zip(names, ends, strict=True)
     )
     raise EndpointsError(
         f"{metric.name}: ambiguous, the ends overlap: {summaries}; name other ends"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.engine.input_files import has_same_inputs
 from conformance.engine.job import Job
@@ -52,12 +52,12 @@ class CaseProber:
     Attributes:
         case: The case that is tried.
         runner: Runs jobs.
-        calls: Number of repeated calls of a compiled program, for the time of a warm call.
+        measure: How to measure it instead of observing it, None to observe it.
     """
 
     case: Case
     runner: JobRunner
-    calls: int = 0
+    measure: Mapping[str, Any] | None = None
 
     @property
     def hash(self) -> str:
@@ -77,7 +77,7 @@ class CaseProber:
             else:
                 # A second trial runs alone in its process: jobs of one process may influence each
                 # other.
-                jobs.append(Job(case=self.case, planned=planned, alone=again, calls=self.calls))
+                jobs.append(Job(case=self.case, planned=planned, alone=again, measure=self.measure))
         for _, record in self.runner.run(jobs, again=again):
             yield record
 

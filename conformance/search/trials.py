@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
-    from conformance.search.point_predicates import Metric, MetricPredicate, PointPredicate
+    from conformance.search.metrics import Metric
+    from conformance.search.point_predicates import MetricPredicate, PointPredicate
     from conformance.search.predicates import PointState
     from conformance.search.prober import Prober
 
@@ -78,9 +79,10 @@ class Trials(ABC, Generic[K]):
             again: Whether to ignore the results of earlier searches.
         """
         left: list[K] = []
-        for point in points:
-            # Fewer samples than the margin cannot decide on a metric.
-            for _ in range(1 if self.metric is None else MARGIN):
+        # Fewer samples than the margin cannot decide on a metric.
+        for number in range(1 if self.metric is None else MARGIN):
+            # There and back: a slow drift of the host meets all points alike.
+            for point in points if number % 2 == 0 else reversed(points):
                 if not again and (record := self._replay(point)) is not None:
                     self._replayed.add(point)
                     self._add(point, record)

@@ -33,7 +33,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
 
     Args:
         request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
-            `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`, `calls`; `law` of a
+            `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`; `law` of a
             case with `given`; `measure` for a measurement in place of the observation; `rank` for
             one rank of several.
         fd: Descriptor to which frames are written.
@@ -85,7 +85,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         measuring.emit_measurements(measurer, request["kind"], emit)
         emit({"end": True})
         return
-    observer = stages.Observer(emit, largest, request["calls"])
+    observer = stages.Observer(emit, largest)
     # A job of another version of the orchestrator has no `law`.
     if request.get("law"):
         fn, ran = laws.observe_law(observer, fn, place, request, emit)

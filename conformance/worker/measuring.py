@@ -65,8 +65,9 @@ class Measurer:
         env: Its first argument.
         params: Keyword arguments of the parametrisation.
         wanted: `sizes`, values of the parameter `size` in ascending order, `[None]` for a case
-            without; `seconds` within which another pass over the largest size is to end; `calls` to
-            look for a leak; `scale`, the factor of the leading axis of the arguments.
+            without; `scaled`, whether they multiply the leading axes of the arguments instead;
+            `seconds` within which another pass over the largest size is to end; `calls` to look for
+            a leak.
 
     Attributes:
         fn: Function of the case.
@@ -91,8 +92,9 @@ class Measurer:
         start = time.perf_counter()
         found = []
         for size in self._wanted["sizes"]:
-            params = self._params if size is None else {**self._params, SIZE: size}
-            build_program = partial(self._build, params)
+            scaled = self._wanted["scaled"]
+            params = self._params if size is None or scaled else {**self._params, SIZE: size}
+            build_program = partial(self._build, params, size if scaled else 1)
             call = partial(self.fn, self._env, **params)
             measurer = (
                 _ProgramPasses(counters, self._env, build_program)
@@ -111,8 +113,8 @@ class Measurer:
             found.append({"size": size, **measurer.to_json()})
         return found
 
-    def _build(self, params: dict[str, Any]) -> Program:
-        return scale_arguments(build(self.fn, self._env, params), self._wanted["scale"])
+    def _build(self, params: dict[str, Any], scale: int) -> Program:
+        return scale_arguments(build(self.fn, self._env, params), scale)
 
 
 class _Passes:

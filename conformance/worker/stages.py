@@ -32,20 +32,17 @@ class Observer:
     """Runs the stages of one case, and emits the results of each.
 
     Events, in order: `{"stage": NAME}` when a stage begins, `{"seconds": [NAME, S]}` when it has
-    ended, `{"seconds": ["call", S]}` of a warm call,
-    `{"artifact": NAME}` with text, `{"value": HEAD}` and `{"reference": HEAD}` with bytes,
+    ended, `{"artifact": NAME}` with text, `{"value": HEAD}` and `{"reference": HEAD}` with bytes,
     `{"error": ...}` at most once, `{"unsupported": REASON}` at most once.
 
     Args:
         emit: Receives an event and its bytes; raises CaseError if the observation is too large.
         largest: Limit of the bytes of a value.
-        calls: Additional calls of a compiled program, to measure a warm call.
     """
 
-    def __init__(self, emit: Emit, largest: int = LARGEST, calls: int = 0) -> None:
+    def __init__(self, emit: Emit, largest: int = LARGEST) -> None:
         self._emit = emit
         self._largest = largest
-        self._calls = calls
 
     def observe(
         self,
@@ -138,26 +135,8 @@ class Observer:
             args, kwargs = select_dynamic(built)
             if distributed.is_distributed():
                 args, kwargs = distributed.place_arguments((args, kwargs), compiled.input_shardings)
-            spare = self._copy_arguments((args, kwargs))
             result = jax.block_until_ready(compiled(*args, **kwargs))
             self._emit_value(result)
-        if self._calls:
-            self._time_calls(compiled, spare)
-
-    def _copy_arguments(self, arguments: Any) -> Any:
-        """Return copies that a call which donates the arguments does not delete."""
-        return copy_arrays(arguments) if self._calls else arguments
-
-    def _time_calls(self, compiled: Any, arguments: Any) -> None:
-        """Emit the seconds of the fastest warm call."""
-        # The minimum, because other load of the host can only add to the time of a call.
-        fastest = float("inf")
-        for _ in range(self._calls):
-            args, kwargs = jax.block_until_ready(self._copy_arguments(arguments))
-            start = time.perf_counter()
-            jax.block_until_ready(compiled(*args, **kwargs))
-            fastest = min(fastest, time.perf_counter() - start)
-        self._emit({"seconds": ["call", fastest]}, b"")
 
     def _lower(self, traced: Any, env: Env) -> Any:
         lowered, texts = None, {}

@@ -496,13 +496,13 @@ def test_bisect_by_time_region_and_printed_metric(
     assert answer["predicate"]["name"] == name
 
 
-def test_stage_call_times_a_case_that_donates_its_arguments(project: Project) -> None:
+def test_a_warm_call_of_a_case_that_donates_its_arguments_is_timed(project: Project) -> None:
     """Donated arguments must not make the measured time zero."""
     body = CASE.replace("args=", "jit={'donate_argnums': 0}, args=")
     project.write({"cases/numbers/doubling.py": body})
-    ends = ("--good", "0.6.0", "--bad", "0.6.1", "--stage", "call")
+    ends = ("--good", "0.6.0", "--bad", "0.6.1", "--phase", "run")
     ending = project.run("bisect", "numbers/doubled", *ends)
-    assert "time to call: ambiguous, the ends overlap" in ending.error
+    assert "time of phase run: ambiguous, the ends overlap" in ending.error
     assert "median 0 " not in ending.error
 
 
@@ -513,7 +513,7 @@ def test_stage_call_times_a_case_that_donates_its_arguments(project: Project) ->
         (("--metric", "x", "--when", "value"), "--metric x: goes with --when time"),
         (("--metric", "("), "expected a regular expression"),
         (("--when", "time", "--every"), "--every: goes with what one look shows"),
-        (("--stage", "call", "--repeat", "3"), "--repeat: goes with what one look shows"),
+        (("--phase", "run", "--repeat", "3"), "--repeat: goes with what one look shows"),
     ],
 )
 def test_contradicting_measurement_options_are_refused(
@@ -605,7 +605,7 @@ def test_bisect_by_time_and_by_memory(project: Project, figure: str, deed: str, 
     assert ending.code == 0, ending.err
     answer = read_answer(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
-    assert answer["predicate"]["about"].startswith(f"takes more {figure} than ")
+    assert answer["predicate"]["about"].startswith(f"has {figure} above ")
     assert unit in answer["predicate"]["about"]
     assert all(step["said"].startswith("median ") for step in answer["steps"])
     assert {len(step["samples"]) for step in answer["steps"]} <= {3, 6, 9, 12, 15}
@@ -652,8 +652,8 @@ def test_bisect_case_by_fact_requires_ends_that_differ_in_it(project: Project) -
     ("options", "message"),
     [
         (("--fact", "ops", "--when", "value"), "--fact ops: goes with --when facts"),
-        (("--stage", "compile", "--when", "value"), "--stage compile: goes with --when time"),
-        (("--stage", "compile"), "has no time to compile; expected a --stage"),
+        (("--phase", "run", "--when", "value"), "--phase run: goes with --when time or growth"),
+        (("--phase", "dance"), "is not one of"),
     ],
 )
 def test_contradicting_predicate_options_are_refused(

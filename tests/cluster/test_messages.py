@@ -38,7 +38,7 @@ def test_a_request_has_all_that_a_job_needs(tmp_path: Path) -> None:
     place = planned("0.6.0", devices=4, pins=("numpy==2.0.2",), config={"jax_x": "1"}.items())
     one = job(tmp_path, "case[2]", place, params={"n": 2, "of": [1, 2]}, x64=True,
               deviations=(Deviation(reason="known"),), doc="text")  # fmt: skip
-    one = replace(one, alone=True, may_share=True, calls=3)
+    one = replace(one, alone=True, may_share=True, measure={"sizes": [1, 2]})
     one.case.file.parent.mkdir()
     one.case.file.write_text("pass\n")
     (tmp_path / "family" / "_helpers.py").write_text("X = 1\n")
@@ -81,8 +81,8 @@ def test_a_changed_byte_is_never_another_message(data: st.DataObject) -> None:
 
 def test_a_message_of_another_version_is_refused() -> None:
     """With the versions."""
-    content = encode(BatchUpdate(key="k")).replace(b"message 1 ", b"message 9 ")
-    with pytest.raises(MessageError, match=r"message 9.*expected.*message 1"):
+    content = encode(BatchUpdate(key="k")).replace(b"message 2 ", b"message 9 ")
+    with pytest.raises(MessageError, match=r"message 9.*expected.*message 2"):
         decode(content, BatchUpdate)
 
 

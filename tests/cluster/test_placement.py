@@ -131,7 +131,7 @@ def test_only_the_job_that_ends_nodes_is_blamed() -> None:
 def test_nothing_runs_beside_a_measurement() -> None:
     """On no node of the same machine."""
     jobs = jobs_of(("0.6.0", 2))
-    jobs[0] = replace(jobs[0], calls=5)
+    jobs[0] = replace(jobs[0], measure={"sizes": [1]})
     placement = Placement(jobs, lambda _: 1.0)
     for node in "ab":
         placement.add_node(node, slots=1, machine="same")
@@ -182,7 +182,7 @@ class Cluster(RuleBasedStateMachine):
         """Plan the jobs."""
         self.jobs = jobs_of(*((f"0.6.{n}", size) for n, size in enumerate(sizes)))
         if measured:
-            self.jobs[0] = replace(self.jobs[0], calls=3)
+            self.jobs[0] = replace(self.jobs[0], measure={"sizes": [1]})
         self.placement = Placement(self.jobs, lambda _: seconds)
         self.running: dict[tuple[str, str], Batch] = {}
         self.machines: dict[str, str] = {}

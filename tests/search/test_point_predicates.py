@@ -14,14 +14,12 @@ from conformance.engine.stored_job import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.endpoints import EndpointsError
+from conformance.search.metrics import MEMORY, TIME, make_phase_metric
 from conformance.search.point_predicates import (
     FIRST,
-    MEMORY,
     MOST,
-    TIME,
     MetricPredicate,
     compare_endpoints,
-    make_stage_metric,
     separate_ends,
 )
 from conformance.search.predicates import BAD, GOOD, PointKind
@@ -66,7 +64,7 @@ def test_separate_ends_have_a_threshold_between_them(sides: MakeSides) -> None:
     """The geometric mean of their medians."""
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
     assert question is not None
-    assert question.about == "takes more time than 2.00 s, between medians of 1.00 s and 4.00 s"
+    assert question.about == "has time above 2.00 s, between medians of 1.00 s and 4.00 s"
     assert question.classify(sides(1.5, 1.1, 1.9)) == GOOD
     assert question.classify(sides(2.1, 9.0, 3.0)) == BAD
 
@@ -138,10 +136,10 @@ def test_a_job_that_fails_has_no_metric(sides: MakeSides) -> None:
         assert state.kind is kind
 
 
-def test_an_unknown_stage_is_an_error(sides: MakeSides) -> None:
-    """A script has no stages."""
-    with pytest.raises(EndpointsError, match="has no time to compile; expected a --stage"):
-        compare_endpoints(make_stage_metric("compile"), sides(1.0), sides(2.0), NAMES)
+def test_a_phase_of_a_script_is_an_error(sides: MakeSides) -> None:
+    """A script has no phases."""
+    with pytest.raises(EndpointsError, match="has no time of phase compile; expected a --phase"):
+        compare_endpoints(make_phase_metric("compile"), sides(1.0), sides(2.0), NAMES)
 
 
 def test_memory_is_shown_in_mebibytes(sides: MakeSides) -> None:

@@ -14,24 +14,23 @@ if TYPE_CHECKING:
     from tests.workbench import Bench
 
 pytestmark = pytest.mark.cell
-WANTED = {"sizes": [None], "seconds": 0.2, "calls": 0, "scale": 1}
+WANTED = {"sizes": [None], "seconds": 0.2, "calls": 0, "scaled": False}
 
 
 TOP = "import jax\nKEPT = []\n"
 
 
-def measure(bench: Bench, body: str, **wanted: int) -> Measured:
-    """Return what a job with this program measured."""
+def measure(bench: Bench, body: str, **wanted: object) -> tuple[Measured, ...]:
+    """Return what a job with this program measured, at each size."""
     job = replace(bench.job(body, "program()", TOP), measure=WANTED | wanted, alone=True)
     finished = bench.worker.run(job)
     assert finished.outcome is Outcome.OK, finished.error
-    (seen,) = decode_measured(finished.blobs[MEASUREMENTS])
-    return seen
+    return decode_measured(finished.blobs[MEASUREMENTS])
 
 
 def test_each_phase_of_a_program_is_measured(bench: Bench) -> None:
     """Several times, of which the fastest counts; the size of the executable is known."""
-    seen = measure(bench, "return Program(lambda a: (a @ a).sum(), (np.ones((64, 64)),))")
+    (seen,) = measure(bench, "return Program(lambda a: (a @ a).sum(), (np.ones((64, 64)),))")
     assert tuple(seen.phases) == PHASES
     assert all(0 < taken.cpu < 10 and 0 < taken.wall < 10 for taken in seen.phases.values())
     assert seen.phases["run"].wall < seen.phases["compile"].wall
@@ -55,15 +54,16 @@ def test_a_leak_is_seen_by_what_calls_leave_behind(
         fn = lambda a: jax.pure_callback(keep, jax.ShapeDtypeStruct((3,), np.float32), a)
         return Program(fn, (np.ones(3, np.float32),))
     """
-    seen = measure(bench, body, calls=50)
+    (seen,) = measure(bench, body, calls=50)
     assert low < seen.memory["leak"] < high
 
 
 def test_a_longer_leading_axis_takes_more(bench: Bench) -> None:
     """The plan of the compiler follows the arguments."""
     body = "return Program(lambda a: a + 1, (np.ones((8, 4), np.float32),))"
-    one, four = (measure(bench, body, scale=scale) for scale in (1, 4))
-    sizes = [seen.compiled.plan["argument_size_in_bytes"] for seen in (one, four)]
+    seen = measure(bench, body, sizes=[1, 4], scaled=True)
+    assert [one.size for one in seen] == [1, 4]
+    sizes = [one.compiled.plan["argument_size_in_bytes"] for one in seen]
     assert sizes == [8 * 4 * 4, 4 * 8 * 4 * 4]
 
 

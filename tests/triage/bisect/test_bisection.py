@@ -21,7 +21,8 @@ from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.axes import AxisCells, AxisPoint
 from conformance.search.endpoints import EndpointsError, PredicateOptions
-from conformance.search.point_predicates import MARGIN, TIME
+from conformance.search.metrics import TIME
+from conformance.search.point_predicates import MARGIN
 from conformance.search.predicates import PointKind
 from conformance.search.trials import CellTrials
 from conformance.triage.bisect.bisection import UNLIKELY, Bisection, compute_runs

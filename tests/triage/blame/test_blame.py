@@ -16,7 +16,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.endpoints import EndpointsError, PredicateOptions
-from conformance.search.point_predicates import TIME
+from conformance.search.metrics import TIME
 from conformance.search.trials import CellTrials
 from conformance.triage.blame.blame import Blame, StandInError
 from conformance.triage.blame.mixtures import Mixtures, Original
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.job import PlannedCell
-    from conformance.search.point_predicates import Metric
+    from conformance.search.metrics import Metric
     from conformance.triage.blame.blame import BlameAnswer
     from conformance.triage.blame.mixtures import BlameEnd
 
@@ -233,7 +233,7 @@ def test_a_metric_is_measured_until_it_decides(tmp_path: Path) -> None:
     target = Target(lambda _: "ok", lambda v: 3.0 if v["scipy"] == "1.16" else 1.0)
     found = blamed(tmp_path, target, metric=TIME)
     assert names(found) == {"scipy"}
-    assert found.predicate.about.startswith("takes more time than")
+    assert found.predicate.about.startswith("has time above")
 
 
 def test_equal_ends_are_an_error(tmp_path: Path) -> None:
