@@ -79,6 +79,7 @@ def test_an_editable_install_has_no_copy_of_the_checkout(tmp_path: Path) -> None
     assert Path(where.stdout.strip()) == ROOT / "conformance" / "__init__.py"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["pytest==8.3.*", "pytest>=9"])
 def test_the_extra_pytest_alone_collects_and_runs_cases(tmp_path: Path, version: str) -> None:
     """In a checkout, whose own tests need more than that; of the oldest pytest and of today's."""

@@ -38,11 +38,12 @@ from conformance.report.bench_text import describe_alarm
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.app.context import ProjectContext
     from conformance.bench.comparison import TimeComparison
     from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
     from conformance.engine.job import FinishedJob, PlannedCell
     from conformance.engine.warm_workers import WarmExecutor
     from conformance.model.case import Case
@@ -304,12 +305,34 @@ def run_bench(
     if len(cells) < 2:  # noqa: PLR2004 - a comparison has two sides
         raise UsageError(f"{len(cells)} cell, expected two or more to compare; add --cell")
     session = Session(context=context)
-    locks: dict[str, Any] = {}
+    locks: dict[str, Lock] = {}
     planned = []
     for cell in cells:
         one, lock = session.prepare_cell(cell)
         planned.append(one)
         locks |= lock
+    return measure_cells(session, planned, locks, cases, options=options, report=report)
+
+
+def measure_cells(
+    session: Session,
+    planned: Sequence[PlannedCell],
+    locks: Mapping[str, Lock],
+    cases: Iterable[Case],
+    *,
+    options: BenchOptions,
+    report: Callable[[CaseComparison], None],
+) -> BenchResult:
+    """Measure cases in cells that are prepared; see `run_bench`.
+
+    Args:
+        session: Runs jobs in the project.
+        planned: The cells, of which neighbours are compared.
+        locks: Lock of each cell, by cell id.
+        cases: The cases.
+        options: The options.
+        report: Called with each comparison as it is made.
+    """
     found = []
     # Each round needs the workers of all cells.
     memory = psutil.virtual_memory().available * 3 // 4

@@ -6,20 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import Version
-
+from conformance.app.mixed_cells import plan_mixed
 from conformance.app.module_passes import ModulePasses
 from conformance.app.target import get_tolerance
-from conformance.cells.provision import provision
-from conformance.cells.source_tree import provide_installed_sources
 from conformance.engine.stored_job import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
-from conformance.search.axes import JAX
 from conformance.search.endpoints import AlikeError, EndpointsError, choose_predicate
 from conformance.search.equivalence import format_ending
 from conformance.search.predicates import Endpoints, PointKind, classify_sample
-from conformance.triage.commits.commit_cells import plan_sources
 from conformance.triage.layers.answer import BAD, Layer, LayerAnswer, refine_layer
 from conformance.triage.layers.recording import CallError
 from conformance.triage.layers.verdict import PAIRS, LayerJudge
@@ -150,7 +145,9 @@ class LayerSearch:
         good, bad = cells
         kinds = []
         for sources, planned in ((bad, good), (good, bad)):
-            mixed = self._plan_mixed(sources, planned)
+            mixed = plan_mixed(
+                sources, planned, self.recordings.locks, self.recordings.session.context.cache
+            )
             (record,) = self.recordings.make_prober([mixed]).probe([mixed])
             side = StoredJob(record, self.recordings.observed)
             kinds.append(classify_sample(predicate, side).kind)
@@ -162,18 +159,6 @@ class LayerSearch:
         if python:
             return Layer.PYTHON
         return Layer.RUNTIME if jaxlib else Layer.OUTSIDE
-
-    def _plan_mixed(self, sources: PlannedCell, planned: PlannedCell) -> PlannedCell:
-        """Return a cell with the installed jax of another one."""
-        cache = self.recordings.session.context.cache
-        lock = self.recordings.locks[sources.cell.id]
-        python = provision(sources.cell, lock=lock, cache=cache).python
-        (installed,) = python.parent.parent.glob(f"lib/python*/site-packages/{JAX}")
-        newest = max((sources.versions[JAX], planned.versions["jaxlib"]), key=Version)
-        folder = provide_installed_sources(installed, newest, cache)
-        mixed = plan_sources(planned, JAX, f"release.{sources.release}", folder, newest)
-        self.recordings.locks[mixed.cell.id] = self.recordings.locks[planned.cell.id]
-        return mixed
 
 
 def _find_error(side: StoredJob) -> CallError | None:

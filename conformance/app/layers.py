@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from conformance.app.axes import make_axis
+from conformance.app.cost_layer import find_cost_layer
 from conformance.app.layer_search import LayerResult, LayerSearch
 from conformance.app.recordings import Recordings
 from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
 from conformance.app.target import find_script, make_preparer
 from conformance.errors import ConformanceError, InfrastructureError
+from conformance.model.case import Case
 from conformance.scratch import temporary_folder
 from conformance.search.axes import AxisCells
 from conformance.triage.layers.answer import Layer, LayerAnswer
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from conformance.app.search_options import SearchOptions
     from conformance.app.target import Target
     from conformance.cells.lock import Lock
-    from conformance.model.case import Case
 
 
 def find_layer_target(
@@ -143,6 +144,8 @@ def find_layer_of_change(
             layer=Layer.NOT_SEPARABLE, reason="a test of a named suite is not recorded"
         )
     session = Session(context=context)
+    if options.measured_metric is not None and isinstance(target, Case):
+        return find_cost_layer(context, target, options, found, cells)
     try:
         with _open_search(session, recorded, options, found.locks) as layers:
             layers.observe(cells)

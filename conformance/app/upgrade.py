@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.axes import check_nightlies, make_upgrade_points
+from conformance.app.bench import choose_cases
 from conformance.app.bisect import find_change
 from conformance.app.blame import blame_case
 from conformance.app.change_origin import find_origin
 from conformance.app.commit_ends import find_jax_location
 from conformance.app.search_options import SearchOptions
 from conformance.app.session import Session
-from conformance.app.suite_target import make_suite_test
-from conformance.app.suites import (
-    SuiteHome,
-    SuiteInCells,
-    prepare_suite,
-    resolve_suite_requirements,
-)
+from conformance.app.upgrade_costs import CostSearch
+from conformance.app.upgrade_subject import make_subject
 from conformance.engine.plan import Plan
 from conformance.engine.run_directory import Results
 from conformance.engine.runner import finish_run, make_run_info
-from conformance.errors import ConformanceError, NothingSelectedError, UsageError
+from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_result import UpgradeResult, add_culprits, find_unclear
 from conformance.report.upgrade_text import render_asides
 from conformance.search.axes import JAX, AxisCells, AxisPoint, PackageMove, SearchAxis
-from conformance.suites.suite import make_suite
 from conformance.triage.commits.commit_search import CommitVerdict
 from conformance.triage.commits.render import JAXLIB, list_culprit_commits, render_environment
 from conformance.triage.layers.answer import LayerAnswer
@@ -46,140 +39,15 @@ from conformance.triage.upgrade.effect import BREAKING, Effect
 from conformance.triage.upgrade.upgrade import Upgrade
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from conformance.app.cluster_choice import ClusterChoice
     from conformance.app.context import ProjectContext
-    from conformance.app.suite_target import SuiteOptions
-    from conformance.app.target import Target
-    from conformance.cells.cell import Cell
+    from conformance.app.upgrade_subject import UpgradeOptions
     from conformance.cells.lock import Lock
-    from conformance.engine.job import Executor, PlannedCell
-    from conformance.engine.preparation import Preparation
-    from conformance.model.case import Case
     from conformance.model.record import Record
-    from conformance.model.run import RunSuite
     from conformance.report.upgrade_result import UpgradeCaseStep
     from conformance.triage.commits.render import PackageCulprit
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
-
-    Found = tuple[tuple[Case, ...], Executor]
-
-PLATFORM: Final = "cpu8"
-"""The platform of an upgrade by default."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeOptions:
-    """Options of `conformance upgrade`.
-
-    Attributes:
-        platforms: Platforms to try; empty for the default.
-        thorough: Whether every case is tried on every release.
-        blame: The changes whose package is searched for: `breaking`, `all`, or None for none.
-        suites: Paths of files and folders of tests, or the name of a suite, instead of cases.
-        suite: Options of the suite.
-        timeout: Seconds that one test may take, None for the timeout of the suite.
-        wanted: Requirements in addition to the packages of the cells.
-        fresh: Whether earlier results and collections are ignored.
-        jobs: Jobs at the same time.
-        cluster: Cluster that runs the jobs, None for this host.
-        layers: Whether the layer is searched for, too.
-        commits: Whether the commit of jax is searched for, too.
-        jax_repo: Repository of jax, empty for that of the settings, or the public one.
-    """
-
-    platforms: tuple[str, ...]
-    thorough: bool
-    blame: str | None
-    suites: tuple[str, ...]
-    suite: SuiteOptions
-    timeout: float | None
-    wanted: tuple[str, ...]
-    fresh: bool
-    jobs: int
-    cluster: ClusterChoice | None = None
-    layers: bool = False
-    commits: bool = False
-    jax_repo: str = ""
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        """The platforms, each once; the default if none is given."""
-        return tuple(dict.fromkeys(self.platforms)) or (PLATFORM,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeSubject:
-    """The cases or tests of an upgrade.
-
-    Attributes:
-        root: Folder that paths are relative to.
-        wanted: Requirements of the cells in addition to their own packages.
-        prepare: Looks up locks.
-        collect: Returns the cases or tests and their executor, given both ends on each platform and
-            the lock of each cell, by cell id.
-        find_target: Returns the target of searches for a case or a test.
-        described: Description of the suite in the run; None for cases.
-    """
-
-    root: Path
-    wanted: tuple[str, ...]
-    prepare: Callable[[Iterable[Cell]], Preparation]
-    collect: Callable[[Iterable[PlannedCell], Mapping[str, Lock]], Found]
-    find_target: Callable[[Case], Target] = lambda case: case
-    described: RunSuite | None = None
-
-
-def make_subject(
-    context: ProjectContext, select: Sequence[str], options: UpgradeOptions
-) -> UpgradeSubject:
-    """Make the subject of an upgrade: cases of the project, or tests of a suite.
-
-    Args:
-        context: The project.
-        select: Words of SELECT; with `--suite`, arguments of pytest.
-        options: The options.
-
-    Raises:
-        UsageError: If both are named, or a path or suite does not exist.
-        InfrastructureError: If a named suite cannot be fetched.
-    """
-    wanted, slots = options.wanted, options.jobs
-    if not options.suites:
-        session = Session(context=context, cluster=options.cluster)
-        requirements = session.build_requirements(wanted)
-        return UpgradeSubject(
-            root=context.project.root, wanted=requirements,
-            prepare=lambda cells: session.prepare(cells, requirements),
-            collect=lambda _, locks: (
-                context.select_cases(select), session.make_executor(locks, slots=slots)
-            ),
-        )  # fmt: skip
-    # Arguments of pytest begin with an option; click has removed the -- before them.
-    if select and not select[0].startswith("-"):
-        raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
-    in_suite = options.suite
-    suite = make_suite(
-        [*options.suites, *select], timeout=options.timeout, wanted=wanted, start=Path.cwd(),
-        examples=in_suite.examples, standard=in_suite.standard,
-        home=SuiteHome(context=context, path=in_suite.path),
-    )  # fmt: skip
-    requirements = resolve_suite_requirements(context, wanted, suite)
-    return UpgradeSubject(
-        root=suite.root, wanted=requirements,
-        prepare=lambda cells: prepare_suite(context, cells, requirements),
-        collect=lambda ends, locks: SuiteInCells(
-            suite, context, locks, slots=slots, fresh=options.fresh, cluster=options.cluster
-        ).collect(ends),
-        # The first argument that selects a test is its node id.
-        find_target=lambda test: make_suite_test(
-            context, shlex.split(test.arguments)[0], in_suite, timeout=suite.timeout, wanted=wanted
-        ),
-        # Most releases in between are not tried, so no test counts as removed there.
-        described=replace(suite.describe(), complete=False),
-    )  # fmt: skip
-
 
 BLAMED: Final = {None: frozenset[Effect](), "breaking": BREAKING, "all": frozenset(Effect)}
 """The effects whose package is searched for, by the value of `--blame`."""
@@ -207,7 +75,7 @@ class UpgradeRun:
         select: Sequence[str],
         options: UpgradeOptions,
     ) -> None:
-        self._context, self._options = context, options
+        self._context, self._options, self._select = context, options, select
         self._subject = make_subject(context, select, options)
         check = partial(check_nightlies, context)
         points = {
@@ -221,6 +89,7 @@ class UpgradeRun:
         self._locks: dict[str, Lock] = {}
         for found in points.values():
             self._locks |= found.locks
+        self._points = points
         # A suite is collected at both ends: tests may be skipped or parametrised by the version of
         # jax.
         both = (found[n] for found in points.values() for n in (0, -1))
@@ -304,6 +173,32 @@ class UpgradeRun:
         except KeyboardInterrupt:
             return add_culprits(upgraded, found), False
         return add_culprits(upgraded, found), True
+
+    def compare_costs(self, upgraded: UpgradeResult, say: Callable[[str], None]) -> UpgradeResult:
+        """Compare time and memory of the selected cases at both ends, and find the releases.
+
+        Args:
+            upgraded: The upgrade.
+            say: Called with each step, in a line.
+
+        Returns:
+            The upgrade with the changes of time and memory; without a selection, of the functions
+            that the project lists, or else of the family `performance`.
+
+        Raises:
+            UsageError: If there is no such case.
+            InfrastructureError: If a cell cannot be provided, or the disk refuses.
+        """
+        cases = choose_cases(self._context, self._select)
+        costs = tuple(
+            change
+            for platform, cells in self._points.items()
+            for change in CostSearch(
+                context=self._context, platform=platform, cells=cells, options=self._options,
+                wanted=self._subject.wanted, say=say,
+            ).find(cases)
+        )  # fmt: skip
+        return replace(upgraded, costs=costs, measured=len(cases) * len(self._points))
 
     def _trace(
         self,

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 import click
@@ -91,6 +92,28 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
             progress.update(task, advance=1, description=record.cell)
 
         yield take
+
+
+@contextmanager
+def trials_progress(console: Console) -> Iterator[Callable[[Record], None]]:
+    """Show each job of a search that ended: in place in a terminal, as lines elsewhere.
+
+    Args:
+        console: Console that shows it.
+
+    Yields:
+        A function to call with each record.
+    """
+    with console.status("trying both ends", spinner="line") as status:
+        if not console.is_terminal:
+            # Without a total: how many releases in between are tried depends on the results.
+            with ProgressLines() as lines:
+                yield lines.take
+            return
+        jobs = count(1)
+        yield lambda record: status.update(
+            f"{plural(next(jobs), 'job')}: {record.case} on {record.cell}"
+        )
 
 
 class ProgressLines:

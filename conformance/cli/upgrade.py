@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,8 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.upgrade import PLATFORM, UpgradeOptions, UpgradeRun, find_exit_code
+from conformance.app.upgrade import UpgradeRun, find_exit_code
+from conformance.app.upgrade_subject import PLATFORM, UpgradeOptions
 from conformance.cli.executor_options import executor_options
 from conformance.cli.options import (
     fresh_option,
@@ -20,7 +19,7 @@ from conformance.cli.options import (
     with_option,
 )
 from conformance.cli.output import STANDARD_OUTPUT, json_option, open_console
-from conformance.cli.progress import ProgressLines, explain_interrupt
+from conformance.cli.progress import explain_interrupt, trials_progress
 from conformance.cli.run_options import cache_options, write_site_of
 from conformance.cli.target_options import origin_options, suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
@@ -30,15 +29,9 @@ from conformance.report.upgrade_file import make_upgrade_file
 from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
 from conformance.search.axes import RESTART
 from conformance.suites.suite import TIMEOUT
-from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rich.console import Console
-
     from conformance.cli.output import Output
-    from conformance.model.record import Record
 
 
 @click.command("upgrade")
@@ -63,6 +56,11 @@ if TYPE_CHECKING:
     "--suite", "suites", multiple=True, metavar="NAME|PATH", type=SUITES,
     help="A pytest suite instead of cases: its name, or a file or folder of tests; repeatable. "
     "Arguments after -- are passed to pytest.",
+)  # fmt: skip
+@click.option(
+    "--time", is_flag=True,
+    help="Compare time and memory, too, and find the release of each change; without SELECT, of "
+    "the listed functions or the family performance.",
 )  # fmt: skip
 @timeout_option(f"Timeout of one test of a suite.  [default: of the suite, {TIMEOUT:g} for a path]")
 @suite_options
@@ -115,11 +113,13 @@ def command(
     console = open_console(stderr=output.prints_json or str(markdown_file) == STANDARD_OUTPUT)
     # Outside of the interrupt block: nothing is recorded yet that the same command could reuse.
     run = UpgradeRun(load_context(), (before, after), select, UpgradeOptions(**options))
-    with explain_interrupt(RESTART), _open_progress(console) as take:
+    with explain_interrupt(RESTART), trials_progress(console) as take:
         upgraded = run.execute(take)
     # Without the interrupt block: an interrupted `blame` returns its results so far.
     with console.status("", spinner="line") as status:
         upgraded, complete = run.blame(upgraded, status.update)
+        if complete and options["time"]:
+            upgraded = run.compare_costs(upgraded, status.update)
     for line in (*render_upgrade(upgraded, every=verbose), f"results in {run.directory.path}"):
         console.print(line)
     content = make_upgrade_file(upgraded)
@@ -133,18 +133,3 @@ def command(
     if not complete:
         click.echo(f"conformance: interrupted; {RESTART}", err=True)
     return find_exit_code(upgraded) if complete else ExitCode.INTERRUPTED
-
-
-@contextmanager
-def _open_progress(console: Console) -> Iterator[Callable[[Record], None]]:
-    """Show each job that ended: in place in a terminal, as lines elsewhere."""
-    with console.status("trying both ends", spinner="line") as status:
-        if not console.is_terminal:
-            # Without a total: how many releases in between are tried depends on the results.
-            with ProgressLines() as lines:
-                yield lines.take
-            return
-        jobs = count(1)
-        yield lambda record: status.update(
-            f"{plural(next(jobs), 'job')}: {record.case} on {record.cell}"
-        )

@@ -12,6 +12,7 @@ from conformance.files import MALFORMED
 from conformance.model.run_files import CulpritCommit
 from conformance.report.upgrade_result import UpgradeCaseStep, group_changes
 from conformance.report.upgrade_text import describe_failure, summarize_upgrade
+from conformance.triage.upgrade.costs import CostChange
 from conformance.triage.upgrade.effect import Effect, show_change
 
 if TYPE_CHECKING:
@@ -211,6 +212,8 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
         fails_alike: Cases that fail at both ends, undeclared, and how.
         left_out: Cells that could not be tried.
         jobs: Number of jobs.
+        measured: Number of cases whose time and memory were compared.
+        costs: Those that take more or less.
     """
 
     format: int = FORMAT
@@ -232,6 +235,8 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     fails_alike: tuple[UncomparedCase, ...]
     left_out: tuple[SkippedCell, ...]
     jobs: JobCounts
+    measured: int = 0
+    costs: tuple[CostChange, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse empty groups and indices without a change: pages take the first of each group."""
@@ -321,6 +326,8 @@ def make_upgrade_file(upgraded: UpgradeResult) -> UpgradeFile:
         fails_alike=list_asides(describe_failure),
         left_out=tuple(SkippedCell(cell=e.cell, reason=e.reason) for e in upgraded.left_out),
         jobs=JobCounts(tried=upgraded.jobs, of=upgraded.every_job),
+        measured=upgraded.measured,
+        costs=upgraded.costs,
     )
 
 

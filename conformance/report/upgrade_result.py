@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         UpgradeAxis,
         UpgradeStep,
     )
+    from conformance.triage.upgrade.costs import CostChange
 
 FEW: Final = 3
 """Packages that are named of a longer list."""
@@ -151,12 +152,16 @@ class UpgradeResult:
         left_out: Releases that could not be tried, and why.
         jobs: Number of jobs that were tried.
         root: Folder of the project; files of tracebacks are relative to it.
+        costs: Cases whose time or memory differs between the ends.
+        measured: Number of cases whose time and memory were compared, on all platforms.
     """
 
     compared: tuple[ComparedCase, ...]
     left_out: tuple[Exclusion, ...] = ()
     jobs: int = 0
     root: str = ""
+    costs: tuple[CostChange, ...] = ()
+    measured: int = 0
 
     @property
     def axes(self) -> tuple[UpgradeAxis, ...]:

@@ -13,6 +13,7 @@ from conformance.report.grouping import group_by
 from conformance.report.markup import fence, fold, to_code, to_table
 from conformance.report.text import join_names, sanitize
 from conformance.report.tracebacks import render_traceback
+from conformance.report.upgrade_costs import render_costs, render_costs_markdown
 from conformance.report.upgrade_result import (
     UpgradeCaseStep,
     describe_culprits,
@@ -174,6 +175,7 @@ def render_upgrade(upgraded: UpgradeResult, *, every: bool = False) -> Iterator[
             yield from (f"  {line}" for line in _render_group(group, upgraded.root, every=every))
         if len(shown) < len(groups):
             yield f"  and {len(groups) - len(shown)} more kinds, with --verbose"
+    yield from render_costs(upgraded)
     yield ""
     yield from render_asides(upgraded)
 
@@ -327,6 +329,7 @@ def render_upgrade_markdown(upgraded: UpgradeResult) -> str:
                 # The summary of a fold is HTML, where a case id is not within backticks.
                 title = f"Traceback of {escape(group.first.compared.case.id)}"
                 lines += [fold(title, fence("\n".join(raised), LONGEST)), ""]
+    lines += render_costs_markdown(upgraded)
     lines += [f"- {line}" for line in render_asides(upgraded)]
     return "\n".join(lines) + "\n"
 

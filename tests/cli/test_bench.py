@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from conformance.cli import main
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 SOURCE = '''
 import time
@@ -36,6 +37,7 @@ def equal(env):
 '''
 
 
+@pytest.mark.long
 def test_planted_differences_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In time and in growth, as text, JSON and Markdown."""
     file = tmp_path / "cases" / "family" / "topic.py"

@@ -206,6 +206,7 @@ def test_edited_input_file_invalidates_the_log(project: Project, target: str, ed
     assert not any(steps().values())
 
 
+@pytest.mark.long
 def test_timeout_is_part_of_the_log_key(project: Project) -> None:
     """A point that hit a timeout of five seconds may end within sixty."""
     deed = "__import__('time').sleep(6)\n    raise KeyError('axis')"

@@ -173,6 +173,7 @@ def versioned(env):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("oldest", ["jax", "jax<0.6.1"])
 @pytest.mark.parametrize("target", ["numbers/versioned", "floats.py"])
 def test_a_wanted_package_of_other_versions(

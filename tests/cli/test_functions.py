@@ -135,6 +135,7 @@ arguments = [1.0]
 """
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_upgrade_leaves_out_releases_that_the_package_excludes(new_project: MakeProject) -> None:
     """A release on which the module fails to import is not left out, but broken."""

@@ -293,6 +293,7 @@ def noticed(env):
     assert project.run(*arguments, "--no-check").code == 0
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_of_a_function_embeds_unpublished_modules(new_project: MakeProject) -> None:
     """Only those of the package that are imported."""

@@ -190,6 +190,7 @@ def test_shrunk_case_raises_the_same_error(project: Project) -> None:
     assert (bad.error.type, good.outcome) == ("TypeError", "ok")
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_shrunk_case_asserts_the_value_of_the_good_cell(project: Project) -> None:
     """The case and the file for upstream."""
@@ -208,6 +209,7 @@ def test_shrunk_case_asserts_the_value_of_the_good_cell(project: Project) -> Non
     ast.parse(file)
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_shrunk_case_keeps_the_fact(project: Project) -> None:
     """Unrelated operations are removed, also those made by a library."""
@@ -342,6 +344,7 @@ def test_shrunk_script_fails_in_the_same_release_only(project: Project) -> None:
     assert '"jax==0.4.31"' in (project.path / "bug.py").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_shrink_compares_a_script_with_the_nearest_other_output(project: Project) -> None:
     """The good cell is the nearest in which the script prints something else."""

@@ -43,6 +43,7 @@ pytestmark = pytest.mark.project({"scripts/report.py": SCRIPT, "scripts/beside.p
 """A script, and a module beside it."""
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_upgrade_compares_each_snapshot_call(project: Project) -> None:
     """Also after a change of a module that the script imports."""

@@ -99,6 +99,7 @@ def run_file(python: Path, file: Path) -> int:
     return subprocess.run([python, file], capture_output=True, check=False).returncode
 
 
+@pytest.mark.long
 def test_triage_finds_the_changed_file_of_an_environment(project: Project) -> None:
     """The search ends at the copy, with a reproduction; the evidence is stored and shown."""
     release, copy = make_changed_copy(project)
@@ -166,6 +167,7 @@ def test_triage_merges_cases_that_fail_in_the_same_line(new_project: MakeProject
     assert (len(still["jobs"]), still["nights"]) == (2, 3)
 
 
+@pytest.mark.long
 def test_triage_reports_causes_that_it_did_not_search(project: Project) -> None:
     """Because nothing is unexpected, the time is over, or the environment is deleted."""
     ending = project.run("triage")

@@ -125,6 +125,7 @@ def test_upgrade_finds_changes_with_release_kind_and_artifact(project: Project) 
     assert data["jobs"]["tried"] < data["jobs"]["of"]
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_upgrade_finds_a_subset_of_a_thorough_upgrade(project: Project) -> None:
     """Fewer jobs never lead to another result."""
@@ -134,6 +135,7 @@ def test_upgrade_finds_a_subset_of_a_thorough_upgrade(project: Project) -> None:
     assert thorough["jobs"]["tried"] == thorough["jobs"]["of"]
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_upgrade_prints_summary_and_groups_with_commands(project: Project) -> None:
     """The same as Markdown; the upgrade is a run as any other."""

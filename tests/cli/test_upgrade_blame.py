@@ -83,6 +83,7 @@ def test_upgrade_blame_names_the_package_of_each_breakage(project: Project) -> N
     assert not any("mix" in cell.id for cell in run.cells)
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_interrupted_blame_still_prints_the_upgrade(project: Project) -> None:
     """The search that was interrupted has a command to continue."""

@@ -201,6 +201,7 @@ def _forbid_others(schema: Any) -> Any:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_the_commands_of_the_manifest_run(tls: Path, tmp_path: Path) -> None:
     """With TLS, on the port and certificates of this test; a batch runs on the worker."""

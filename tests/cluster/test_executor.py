@@ -194,6 +194,7 @@ def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "8s")
 
 
+@pytest.mark.long
 @pytest.mark.cell
 @pytest.mark.usefixtures("_short_patience")
 def test_workers_that_fall_silent_lose_no_job(cluster: Cluster, bench: Bench) -> None:
@@ -216,6 +217,7 @@ def test_workers_that_fall_silent_lose_no_job(cluster: Cluster, bench: Bench) ->
     assert count_outcomes(records) == {Outcome.OK: 12}
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_only_the_job_that_ends_workers_is_blamed(cluster: Cluster, bench: Bench) -> None:
     """After four workers it has crashed; its neighbours have their results."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cell
 
 
+@pytest.mark.long
 def test_no_secret_is_written_or_printed(
     new_project: MakeProject, cache: Path, tmp_path: Path
 ) -> None:

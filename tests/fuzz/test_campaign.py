@@ -181,6 +181,7 @@ def make_options(folder: Path, *, resume: bool = False, operations: str = "") ->
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_real_change_is_found_shrunk_and_dated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,6 +206,7 @@ def test_a_job_with_other_replies_goes_on_with_a_server(bench: Bench) -> None:
     assert message == '\nfalsifying example: x = np.array([3.0, 3.0], "float32")'
 
 
+@pytest.mark.long
 @pytest.mark.cell("3.10", "3.13")
 @pytest.mark.parametrize("cell", ["jax0.4.30-py310-cpu", f"jax{NEWEST}-py313-cpu"])
 def test_cells_of_other_pythons_draw_the_same_examples(cell: str, tmp_path: Path) -> None:

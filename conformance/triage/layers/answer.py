@@ -28,6 +28,8 @@ class Layer(StrEnum):
     """Neither the producer nor the compiler alone."""
     RUNTIME = "runtime"
     """jaxlib, while every computation gives the same result: dispatch, placement, its own API."""
+    JAXLIB = "compiler or runtime"
+    """jaxlib, of which a measurement of time or memory does not tell which part."""
     OUTSIDE = "outside of computations"
     """Every computation gives the same result: the Python code of jax, or the runtime."""
     NOT_SEPARABLE = "not separable"

@@ -47,6 +47,8 @@ def render_layer(answer: LayerAnswer, good: str, bad: str) -> Iterator[str]:
         yield f"computation {answer.call}"
     if answer.passes is not None:
         yield from render_passes(answer.passes, bad)
+    if not any(answer.calls):
+        return
     counts = plural(answer.calls[BAD], "computation")
     differing = f"{answer.differing} with another result"
     yield f"{counts} in {bad}, {answer.calls[GOOD]} in {good}; {differing}"
