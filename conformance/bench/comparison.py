@@ -183,8 +183,10 @@ class CaseComparison:
 
     @property
     def alarms(self) -> tuple[Comparison, ...]:
-        """The comparisons that are alarms."""
-        found: tuple[Comparison, ...] = (*self.time, *self.growth, *self.memory)
+        """The comparisons that are alarms; wall-clock time where the processor time is none."""
+        alarmed = {one.phase for one in self.time if one.alarm and one.clock is Clock.CPU}
+        time = [one for one in self.time if one.clock is not Clock.WALL or one.phase not in alarmed]
+        found: tuple[Comparison, ...] = (*time, *self.growth, *self.memory)
         return tuple(one for one in found if one.alarm)
 
 

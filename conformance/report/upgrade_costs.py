@@ -26,8 +26,9 @@ def summarize_costs(upgraded: UpgradeResult) -> str:
     worse = sum(one.is_worse for one in upgraded.costs)
     better = len(upgraded.costs) - worse
     return (
-        f"time and memory: of {plural(upgraded.measured, upgraded.noun)}, {worse} take more and "
-        f"{better} take less"
+        f"time and memory: of {plural(upgraded.measured, upgraded.noun)}, {worse} "
+        f"{'takes' if worse == 1 else 'take'} more and {better} "
+        f"{'takes' if better == 1 else 'take'} less"
     )
 
 

@@ -19,13 +19,23 @@ from conformance.bench.comparison import (
 from conformance.bench.measured import Compiled, Measured, Taken
 
 RUN = {("run", Clock.CPU), ("run", Clock.WALL)}
-GENERATOR = np.random.default_rng(5)
 CELLS = ("jax0.8.1-py311-cpu8", "jax0.8.2-py311-cpu8")
+
+
+class Noise:
+    """The noise of the host, the same in each test in whatever order they run."""
+
+    generator = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def _same_noise() -> None:
+    Noise.generator = np.random.default_rng(5)
 
 
 def measured(run: float, noise: float = 0.02, **memory: int) -> Measured:
     """Return a measurement whose phase `run` takes these seconds, with noise."""
-    seconds = run * float(np.exp(GENERATOR.normal(0, noise)))
+    seconds = run * float(np.exp(Noise.generator.normal(0, noise)))
     taken = Taken(wall=1.1 * seconds, cpu=seconds)
     return Measured(size=None, passes=2, phases={"run": taken}, memory=memory)
 
@@ -38,12 +48,10 @@ def compare(before: float, after: float, pairs: int = 16, noise: float = 0.02) -
 
 
 def test_a_slowdown_of_ten_percent_is_an_alarm() -> None:
-    """Of both clocks; that of the processor is named first."""
+    """Of both clocks; that of the processor stands for both."""
     (found,) = adjust_comparisons([compare(0.01, 0.011)])
-    assert [(one.phase, one.clock) for one in found.alarms] == [  # type: ignore[union-attr]
-        ("run", Clock.CPU),
-        ("run", Clock.WALL),
-    ]
+    assert [one.clock for one in found.time if one.alarm] == [Clock.CPU, Clock.WALL]
+    assert found.alarms == (found.time[0],)
     assert found.time[0].ratio.estimate == pytest.approx(1.1, rel=0.03)
 
 

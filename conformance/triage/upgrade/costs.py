@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,10 @@ from conformance.model.run_files import CulpritCommit
 
 if TYPE_CHECKING:
     from conformance.bench.comparison import CaseComparison, Comparison
+
+
+LARGE: Final = 2.0
+"""Ratio of processor times that a few samples on a busy host tell apart."""
 
 
 class CostChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +61,8 @@ class SearchedCost(NamedTuple):
 def choose_searched(comparison: CaseComparison) -> SearchedCost:
     """Return the difference by which the release of a change is searched for.
 
-    Growth first, which no other load of the host hides; then the largest ratio of processor time;
-    then memory.
+    A large ratio of processor time first, which a few samples show; then growth, which other load
+    of the host cannot hide; then smaller ratios, and memory.
 
     Args:
         comparison: The comparison of both ends, with at least one alarm.
@@ -68,7 +72,8 @@ def choose_searched(comparison: CaseComparison) -> SearchedCost:
         if isinstance(alarm, GrowthComparison):
             return 3, abs(alarm.after.estimate - alarm.before.estimate)
         if isinstance(alarm, TimeComparison):
-            return (2 if alarm.clock is Clock.CPU else 0), abs(log(alarm.ratio.estimate))
+            ratio = abs(log(alarm.ratio.estimate))
+            return (0 if alarm.clock is not Clock.CPU else 4 if ratio > log(LARGE) else 2), ratio
         return (1 if alarm.name in {"compile", "run", "leak"} else 0), 0.0
 
     alarm = max(comparison.alarms, key=weigh)
