@@ -16,7 +16,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from conformance.app.bench import FAMILY, BenchOptions, run_bench
+from conformance.app.bench import BenchOptions, run_bench
+from conformance.app.bench_choice import FAMILY
 from conformance.app.context import load_context
 from conformance.report.bench_text import describe_comparison
 

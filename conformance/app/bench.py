@@ -31,6 +31,7 @@ from conformance.bench.measured import (
     make_settings,
 )
 from conformance.bench.series import Series, collect_series
+from conformance.bench.stored import StoredDifference
 from conformance.engine.job import Job
 from conformance.errors import UsageError
 from conformance.model.outcome import Outcome
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from conformance.engine.warm_workers import WarmExecutor
     from conformance.model.case import Case
 
-FAMILY: Final = "performance"
-"""Family that is measured by default."""
 SCREENING: Final = 5
 """Rounds of all cells, after which most cases are done."""
 CONFIRMING: Final = 40
@@ -92,25 +91,32 @@ class BenchResult:
     comparisons: list[CaseComparison]
     series: list[Series]
 
-    def to_json(self, host: str) -> dict[str, Any]:
+    @property
+    def differences(self) -> list[StoredDifference]:
+        """The cases with alarms, as they are stored."""
+        return [
+            StoredDifference(
+                case=one.case, size=one.size, cells=one.cells,
+                releases=(self.releases[one.cells[0]], self.releases[one.cells[1]]),
+                text="; ".join(map(describe_alarm, one.alarms)),
+                kinds=tuple(alarm.kind for alarm in one.alarms),
+            )
+            for one in self.comparisons
+            if one.alarms
+        ]  # fmt: skip
+
+    def to_json(self, host: str, differences: Sequence[StoredDifference]) -> dict[str, Any]:
         """Return the result as JSON data, which `conformance.bench.stored` reads.
 
         Args:
             host: The host before the first measurement, see `describe_host`.
+            differences: The differences to store, also those of earlier nights.
         """
         return {
             "host": host,
             "releases": list(dict.fromkeys(self.releases.values())),
             "comparisons": [row for one in self.comparisons for row in to_json(one)],
-            "differences": [
-                {
-                    "case": one.case, "size": one.size, "cells": list(one.cells),
-                    "releases": [self.releases[cell] for cell in one.cells],
-                    "text": "; ".join(map(describe_alarm, one.alarms)),
-                }
-                for one in self.comparisons
-                if one.alarms
-            ],
+            "differences": msgspec.to_builtins(list(differences)),
             "series": msgspec.to_builtins(self.series),
         }  # fmt: skip
 
@@ -249,28 +255,6 @@ def read_measured(finished: FinishedJob) -> tuple[Measured, ...] | str:
         return str(error)
 
 
-def choose_cases(context: ProjectContext, selection: Sequence[str]) -> list[Case]:
-    """Return the cases to measure.
-
-    Args:
-        context: The project.
-        selection: Selected cases and scripts; empty for the functions that the project lists, or
-            else for the family `performance`.
-
-    Raises:
-        UsageError: If nothing is selected.
-    """
-    if not selection:
-        listed = tuple(context.functions.values())
-        return list(listed or context.select_cases([FAMILY]))
-    found: dict[str, Case] = {}
-    for select in selection:
-        script = context.find_whole_script(select)
-        for case in context.select_cases([select]) if script is None else [script]:
-            found[case.id] = case
-    return list(found.values())
-
-
 def describe_host() -> str:
     """Return the processor, the load and what is counted on this host, in a line."""
     load = os.getloadavg()[0]
@@ -282,7 +266,7 @@ def describe_host() -> str:
 
 def run_bench(
     context: ProjectContext,
-    cases: Sequence[Case],
+    cases: Iterable[Case],
     cells: Sequence[Cell],
     options: BenchOptions,
     report: Callable[[CaseComparison], None],

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.axes import check_nightlies, make_upgrade_points
-from conformance.app.bench import choose_cases
+from conformance.app.bench_choice import choose_measured_cases
 from conformance.app.bisect import find_change
 from conformance.app.blame import blame_case
 from conformance.app.change_origin import find_origin
@@ -189,7 +189,7 @@ class UpgradeRun:
             UsageError: If there is no such case.
             InfrastructureError: If a cell cannot be provided, or the disk refuses.
         """
-        cases = choose_cases(self._context, self._select)
+        cases = choose_measured_cases(self._context, self._select)
         costs = tuple(
             change
             for platform, cells in self._points.items()

@@ -75,6 +75,11 @@ class TimeComparison:
     adjusted: float = 1.0
 
     @property
+    def kind(self) -> str:
+        """What differs, without figures: the same for the same change on another day."""
+        return f"{self.phase} {self.clock} {_describe_direction(self.ratio.estimate > 1)}"
+
+    @property
     def alarm(self) -> bool:
         """Whether the difference is certain, and large enough to matter."""
         return self.confirmed and self.adjusted <= LEVEL and self._is_outside
@@ -111,6 +116,12 @@ class GrowthComparison:
     after: Exponent
 
     @property
+    def kind(self) -> str:
+        """What differs, without figures."""
+        grows = _describe_direction(self.after.estimate > self.before.estimate)
+        return f"growth of {self.phase} {grows}"
+
+    @property
     def alarm(self) -> bool:
         """Whether one grows faster than the other by more than their intervals."""
         low, high = sorted((self.before, self.after), key=lambda found: found.estimate)
@@ -132,6 +143,12 @@ class MemoryComparison:
     after: tuple[float, ...]
 
     @property
+    def kind(self) -> str:
+        """What differs, without figures."""
+        low, high = self.medians
+        return f"memory of {self.name} {_describe_direction(high > low)}"
+
+    @property
     def medians(self) -> tuple[float, float]:
         """The median of each cell."""
         return median(self.before), median(self.after)
@@ -149,6 +166,10 @@ class MemoryComparison:
             far = abs(high - low) > max(LARGER * min(low, high), LARGER_BYTES)
             return apart and far
         return False
+
+
+def _describe_direction(is_more: bool) -> str:
+    return "more" if is_more else "less"
 
 
 Comparison: TypeAlias = TimeComparison | GrowthComparison | MemoryComparison

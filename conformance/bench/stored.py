@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,7 @@ from conformance.errors import UsageError
 from conformance.files import MALFORMED, describe_os_error
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
 
@@ -23,6 +24,7 @@ class StoredDifference(msgspec.Struct, frozen=True):
         cells: Ids of both cells.
         releases: Their jax releases.
         text: The alarms, in a line.
+        kinds: What differs, without figures; see `TimeComparison.kind`.
     """
 
     case: str
@@ -30,6 +32,7 @@ class StoredDifference(msgspec.Struct, frozen=True):
     cells: tuple[str, str]
     releases: tuple[str, str]
     text: str
+    kinds: tuple[str, ...] = ()
 
 
 class StoredBench(msgspec.Struct, frozen=True):
@@ -55,6 +58,35 @@ class StoredBench(msgspec.Struct, frozen=True):
             for release in reversed(self.releases)
         ]
         return [(release, differences) for release, differences in found if differences]
+
+
+class Nights(NamedTuple):
+    """Differences of a night, compared with those of the nights before.
+
+    Attributes:
+        new: Cases that differ in a way that they did not before.
+        all: All that differ, with the cases that were not measured again.
+    """
+
+    new: tuple[StoredDifference, ...]
+    all: tuple[StoredDifference, ...]
+
+
+def compare_nights(
+    found: Sequence[StoredDifference], before: Sequence[StoredDifference], measured: Collection[str]
+) -> Nights:
+    """Return which differences are new, and which remain.
+
+    Args:
+        found: The differences of this night.
+        before: Those of the nights before.
+        measured: Ids of the cases that were measured this night: their old differences are over.
+    """
+    known: dict[str, set[str]] = {}
+    for one in before:
+        known.setdefault(one.case, set()).update(one.kinds)
+    new = tuple(one for one in found if not known.get(one.case, set()).issuperset(one.kinds))
+    return Nights(new, (*found, *(one for one in before if one.case not in measured)))
 
 
 def load_stored_bench(file: Path) -> StoredBench:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from conformance.app.bench import SCREENING, BenchOptions, choose_cases, describe_host, run_bench
+from conformance.app.bench import SCREENING, BenchOptions, describe_host, run_bench
+from conformance.app.bench_choice import choose_measured_cases, limit_time, order_cases
 from conformance.app.context import load_context
+from conformance.bench.stored import compare_nights, load_stored_bench
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CASES, CELLS
@@ -16,9 +19,13 @@ from conformance.files import write_atomically
 from conformance.model.outcome import ExitCode
 from conformance.report.bench_markdown import render_bench_markdown
 from conformance.report.bench_text import describe_comparison, summarize_comparisons
+from conformance.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.cli.output import Output
+    from conformance.model.case import Case
 
 
 @click.command("bench")
@@ -47,6 +54,14 @@ if TYPE_CHECKING:
     "--scale", is_flag=True,
     help="Measure cases without sizes with arguments 1, 2, 4 and 8 times as long.",
 )  # fmt: skip
+@click.option(
+    "--minutes", default=None, metavar="N", type=click.FloatRange(min=0, min_open=True),
+    help="Begin no case after so many minutes; first those whose IRs differ in the newest run.",
+)  # fmt: skip
+@click.option(
+    "--known", default=None, metavar="FILE", type=click.Path(path_type=Path),
+    help="The --json of earlier nights: what differs there is no new difference.",
+)  # fmt: skip
 @json_option("the comparisons")
 def command(
     *,
@@ -57,6 +72,8 @@ def command(
     precision: float,
     markdown: Path | None,
     scale: bool,
+    minutes: float | None,
+    known: Path | None,
     output: Output,
 ) -> int:
     """Compare time and memory of cases in two or more cells.
@@ -71,23 +88,36 @@ def command(
     conformance bench --matrix releases --rounds 2 --markdown performance.md
     conformance bench train.py --cell 0.8.1 --cell latest
     conformance bench --cell 0.10.1 --cell 'path:/opt/jax-dev/bin/python'
+    conformance bench --cell latest --cell nightly --minutes 5 --known time.json --json time.json
 
-    Exit status: 0 no difference, 1 a difference.
+    Exit status: 0 no difference, or none that is new; 1 a difference.
     """
     context = load_context()
-    chosen = choose_cases(context, selection)
+    chosen = choose_measured_cases(context, selection)
     # One after the other, in the order of the options; a cell may be compared with itself.
     where = [cell for selector in cells for cell in context.select_cells(None, [selector])[0]]
     where += context.select_cells(matrix, ())[0] if matrix else ()
     host = describe_host()
     output.print(host)
+    before = load_stored_bench(known).differences if known and known.exists() else ()
+    timed: Iterable[Case] = chosen
+    if minutes is not None:
+        timed = limit_time(
+            order_cases(context, chosen, where, datetime.now(UTC).date()), minutes * 60
+        )
     options = BenchOptions(precision=precision / 100, screening=rounds, scale=scale)
     with explain_interrupt("nothing is kept"):
         found = run_bench(
-            context, chosen, where, options, lambda one: output.print(describe_comparison(one))
+            context, timed, where, options, lambda one: output.print(describe_comparison(one))
         )
     output.print("", *summarize_comparisons(found.comparisons))
+    nights = compare_nights(found.differences, before, {one.case for one in found.comparisons})
+    if known is not None:
+        output.print(
+            f"{plural(len(nights.new), 'case')} with a new difference, "
+            f"{len(nights.all) - len(nights.new)} with one of earlier nights"
+        )
     if markdown is not None:
         write_atomically(markdown, render_bench_markdown(found.comparisons).encode())
-    output.write_json(found.to_json(host))
-    return ExitCode.UNEXPECTED if any(one.alarms for one in found.comparisons) else ExitCode.OK
+    output.write_json(found.to_json(host, nights.all))
+    return ExitCode.UNEXPECTED if nights.new else ExitCode.OK

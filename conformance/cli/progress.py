@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import Counter
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
@@ -20,23 +17,18 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from conformance.cli.progress_lines import ProgressLines
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.report.terminal import COLOURS
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Self
 
     from rich.console import Console
 
     from conformance.model.record import Record
 
-INTERVAL = 30.0
-"""Seconds after which a line is printed without a terminal."""
-LEAST = 10.0
-"""Minimum of seconds between two lines; a shorter run prints none."""
-TENTHS = 10
 # Verdicts that need no attention; the others are printed above the bar at once.
 QUIET = frozenset({Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED, Verdict.EXCLUDED, Verdict.NEW})
 
@@ -114,60 +106,3 @@ def trials_progress(console: Console) -> Iterator[Callable[[Record], None]]:
         yield lambda record: status.update(
             f"{plural(next(jobs), 'job')}: {record.case} on {record.cell}"
         )
-
-
-class ProgressLines:
-    """Progress for logs, on standard error: a line at each tenth, or after half a minute.
-
-    In a `with` block, a line also appears after half a minute in which no job ends, e.g. while
-    environments are created.
-
-    Args:
-        total: Number of jobs, 0 if it is unknown.
-    """
-
-    def __init__(self, total: int = 0) -> None:
-        self._total = total
-        self._counts: Counter[str] = Counter()
-        self._printed = 0
-        self._last = time.monotonic()
-        self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._print_periodically, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def take(self, record: Record) -> None:
-        """Count a job, and print a line if it is time for one.
-
-        Args:
-            record: The job.
-        """
-        with self._lock:
-            self._counts[record.verdict] += 1
-            done, since = self._counts.total(), time.monotonic() - self._last
-            tenth = bool(self._total) and (done - self._printed) * TENTHS >= self._total
-            if since >= INTERVAL or (tenth and since >= LEAST):
-                self._print()
-
-    def _print_periodically(self) -> None:
-        # Polled each second, so that the end of the block does not wait for half a minute.
-        while not self._over.wait(min(INTERVAL, 1.0)):
-            with self._lock:
-                if time.monotonic() - self._last >= INTERVAL:
-                    self._print()
-
-    def _print(self) -> None:
-        done = self._counts.total()
-        self._last, self._printed = time.monotonic(), done
-        counts = ", ".join(
-            f"{count:,} {verdict}" for verdict, count in sorted(self._counts.items())
-        )
-        jobs = f"{done:,} of {plural(self._total, 'job')}" if self._total else plural(done, "job")
-        click.echo(f"{jobs} done{': ' if counts else ''}{counts}", err=True)

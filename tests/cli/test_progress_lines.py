@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from conformance.cli import progress
-from conformance.cli.progress import INTERVAL, LEAST, ProgressLines
+from conformance.cli import progress_lines
+from conformance.cli.progress_lines import INTERVAL, LEAST, ProgressLines
 from conformance.model.outcome import Verdict
 from tests.engine.records import record
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import pytest
 
 
-def progress_lines(
+def print_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: float, total: int
 ) -> list[str]:
     """Return the progress lines of forty jobs that take some seconds each."""
     clock = [0.0]
-    monkeypatch.setattr(progress, "INTERVAL", INTERVAL)
-    monkeypatch.setattr(progress, "LEAST", LEAST)
+    monkeypatch.setattr(progress_lines, "INTERVAL", INTERVAL)
+    monkeypatch.setattr(progress_lines, "LEAST", LEAST)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     lines = ProgressLines(total)
     for number in range(40):
@@ -36,7 +36,7 @@ def test_progress_prints_a_line_for_each_tenth_of_the_jobs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On standard error, so that a pipe gets only the report."""
-    lines = progress_lines(capsys, monkeypatch, 3.0, 40)
+    lines = print_lines(capsys, monkeypatch, 3.0, 40)
     assert lines[0] == "4 of 40 jobs done: 4 match"
     assert len(lines) == 10
 
@@ -45,22 +45,22 @@ def test_progress_prints_a_line_every_half_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If there are many jobs, or their number is unknown."""
-    assert progress_lines(capsys, monkeypatch, 10.0, 4000)[0] == "3 of 4,000 jobs done: 3 match"
-    assert progress_lines(capsys, monkeypatch, 10.0, 0)[0] == "3 jobs done: 3 match"
+    assert print_lines(capsys, monkeypatch, 10.0, 4000)[0] == "3 of 4,000 jobs done: 3 match"
+    assert print_lines(capsys, monkeypatch, 10.0, 0)[0] == "3 jobs done: 3 match"
 
 
 def test_short_run_prints_no_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends before anybody would read them."""
-    assert progress_lines(capsys, monkeypatch, 0.05, 40) == []
+    assert print_lines(capsys, monkeypatch, 0.05, 40) == []
 
 
 def test_progress_prints_a_line_while_no_job_ends(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Provisioning comes first; a log should show that the run is alive."""
-    monkeypatch.setattr(progress, "INTERVAL", 0.01)
+    monkeypatch.setattr(progress_lines, "INTERVAL", 0.01)
     output = ""
     with ProgressLines(40):
         while output.count("\n") < 2:
