@@ -15,6 +15,7 @@ import psutil
 from conformance.app.context import count_usable_cores
 from conformance.app.session import Session
 from conformance.bench.comparison import (
+    SUSPICIOUS,
     CaseComparison,
     adjust_comparisons,
     compare_growth,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.bench.comparison import TimeComparison
+    from conformance.bench.comparison import Clock, TimeComparison
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import FinishedJob, PlannedCell
@@ -68,6 +69,7 @@ class BenchOptions:
             other round is needed.
         seconds: Seconds of a job within which its passes are to end.
         screening: Rounds of all cells.
+        threshold: Distance of the first estimate of a ratio from 1 that asks for more rounds.
         scale: Whether cases without sizes are measured with arguments of several lengths.
     """
 
@@ -75,6 +77,7 @@ class BenchOptions:
     seconds: float = SECONDS
     scale: bool = False
     screening: int = SCREENING
+    threshold: float = SUSPICIOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +201,26 @@ class CellMeasurer:
             memory=compare_memory(before, after),
             growth=compare_growth(*(rounds.group_sizes(i) for i in pair)),
         )
-        return self._confirm(case, pair, found) if found.suspicious else found
+        suspected = {
+            (one.phase, one.clock)
+            for one in found.time
+            if one.is_suspicious(self._options.threshold)
+        }
+        return self._confirm(case, pair, found, suspected) if suspected else found
 
-    def _confirm(self, case: Case, pair: tuple[int, int], found: CaseComparison) -> CaseComparison:
+    def _confirm(
+        self,
+        case: Case,
+        pair: tuple[int, int],
+        found: CaseComparison,
+        suspected: set[tuple[str, Clock]],
+    ) -> CaseComparison:
         """Measure two cells again, and compare what is new alone: the old pairs were selected."""
         fresh = _CaseRounds(case)
-        suspected = {(one.phase, one.clock) for one in found.time if one.suspicious}
         decided: tuple[TimeComparison, ...] = ()
+        grows = any(one.is_suspicious for one in found.growth)
         for number in range(CONFIRMING):
-            self._measure_round(fresh, pair, number + LEAK_ROUNDS)
+            self._measure_round(fresh, pair, number + LEAK_ROUNDS, only_largest=not grows)
             if fresh.problems:
                 return replace(found, problem="; ".join(fresh.problems.values()))
             if number + 1 < LEAST:
@@ -216,23 +230,32 @@ class CellMeasurer:
             if all(one.is_decided(self._options.precision) for one in decided):
                 break
         rest = [one for one in found.time if (one.phase, one.clock) not in suspected]
-        growth = compare_growth(*(fresh.group_sizes(i) for i in pair))
-        return replace(found, time=(*decided, *rest), growth=growth)
+        again = compare_growth(*(fresh.group_sizes(i) for i in pair)) if grows else found.growth
+        return replace(found, time=(*decided, *rest), growth=again)
 
-    def _measure_round(self, rounds: _CaseRounds, cells: Iterable[int], number: int) -> None:
+    def _measure_round(
+        self,
+        rounds: _CaseRounds,
+        cells: Iterable[int],
+        number: int,
+        *,
+        only_largest: bool = False,
+    ) -> None:
         """Measure a case once in each cell: there and, in the next round, back (ABBA)."""
         order = [index for index in cells if index not in rounds.problems]
         for index in order if number % 2 == 0 else reversed(order):
-            found = self._measure(rounds.case, index, number)
+            found = self._measure(rounds.case, index, number, only_largest=only_largest)
             if isinstance(found, str):
                 rounds.problems[index] = found
             else:
                 rounds.measured.setdefault(index, []).append(found)
 
-    def _measure(self, case: Case, index: int, number: int) -> tuple[Measured, ...] | str:
+    def _measure(
+        self, case: Case, index: int, number: int, *, only_largest: bool
+    ) -> tuple[Measured, ...] | str:
         settings = make_settings(
             case, seconds=self._options.seconds, scale=self._options.scale,
-            calls=LEAK_CALLS if number < LEAK_ROUNDS else 0,
+            calls=LEAK_CALLS if number < LEAK_ROUNDS else 0, only_largest=only_largest,
         )  # fmt: skip
         job = Job(case=case, planned=self._cells[index], alone=True, measure=settings)
         (finished,) = self._executor.run([job])

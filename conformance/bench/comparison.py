@@ -94,16 +94,24 @@ class TimeComparison:
         Args:
             precision: Half of the width of the interval, relative to the ratio, that is wanted.
         """
-        inside = self.ratio.low > 1 / (1 + MARGIN) and self.ratio.high < 1 + MARGIN
+        # Far from a difference that matters: more pairs would hardly make an alarm of it.
+        inside = (
+            1 / (1 + MARGIN) < self.ratio.estimate < 1 + MARGIN
+            and self.ratio.low > 1 / (1 + 2 * MARGIN)
+            and self.ratio.high < 1 + 2 * MARGIN
+        )
         # A large ratio need not be known as precisely as one near 1.
         enough = max(precision, abs(log(self.ratio.estimate)) / 4)
         far = self._is_outside and self.ratio.width <= enough
         return inside or far or self.ratio.width <= precision
 
-    @property
-    def suspicious(self) -> bool:
-        """Whether more rounds are needed to tell if there is a difference."""
-        near = 1 / (1 + SUSPICIOUS) < self.ratio.estimate < 1 + SUSPICIOUS
+    def is_suspicious(self, threshold: float = SUSPICIOUS) -> bool:
+        """Return whether more rounds are needed to tell if there is a difference.
+
+        Args:
+            threshold: Distance of the estimate from 1 from which on there may be one.
+        """
+        near = 1 / (1 + threshold) < self.ratio.estimate < 1 + threshold
         return not near and max(self.before, self.after) > SHORT
 
 
@@ -120,6 +128,11 @@ class GrowthComparison:
         """What differs, without figures."""
         grows = _describe_direction(self.after.estimate > self.before.estimate)
         return f"growth of {self.phase} {grows}"
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether more rounds could make an alarm of it."""
+        return abs(self.after.estimate - self.before.estimate) >= STEEPER / 2
 
     @property
     def alarm(self) -> bool:
@@ -196,11 +209,6 @@ class CaseComparison:
     growth: tuple[GrowthComparison, ...] = ()
     memory: tuple[MemoryComparison, ...] = ()
     problem: str = ""
-
-    @property
-    def suspicious(self) -> bool:
-        """Whether more rounds are needed."""
-        return any(one.suspicious for one in self.time)
 
     @property
     def alarms(self) -> tuple[Comparison, ...]:

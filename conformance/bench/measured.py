@@ -80,7 +80,12 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def make_settings(
-    case: Case, *, seconds: float = SECONDS, calls: int = 0, scale: bool = False
+    case: Case,
+    *,
+    seconds: float = SECONDS,
+    calls: int = 0,
+    scale: bool = False,
+    only_largest: bool = False,
 ) -> dict[str, Any]:
     """Return how a worker measures a case, see `conformance.worker.measuring.Measurer`.
 
@@ -89,10 +94,12 @@ def make_settings(
         seconds: Seconds within which its passes are to end.
         calls: Calls that look for a leak.
         scale: Whether a case without sizes is measured with arguments of several lengths.
+        only_largest: Whether its largest size is enough, because nothing about growth is asked.
     """
     scaled = scale and not case.sizes
+    sizes = SCALES if scaled else case.sizes or (None,)
     return {
-        "sizes": SCALES if scaled else case.sizes or (None,),
+        "sizes": sizes[-1:] if only_largest else sizes,
         "scaled": scaled, "seconds": seconds, "calls": calls,
     }  # fmt: skip
 

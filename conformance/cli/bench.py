@@ -11,6 +11,7 @@ import click
 from conformance.app.bench import SCREENING, BenchOptions, describe_host, run_bench
 from conformance.app.bench_choice import choose_measured_cases, limit_time, order_cases
 from conformance.app.context import load_context
+from conformance.bench.comparison import SUSPICIOUS
 from conformance.bench.stored import compare_nights, load_stored_bench
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
     help="Measure what differs until its ratio is known to so many percent.",
 )  # fmt: skip
 @click.option(
+    "--threshold", default=100 * SUSPICIOUS, show_default=True, metavar="PERCENT",
+    type=click.FloatRange(min=1), help="Measure again what differs by so much in the first rounds.",
+)  # fmt: skip
+@click.option(
     "--scale", is_flag=True,
     help="Measure cases without sizes with arguments 1, 2, 4 and 8 times as long.",
 )  # fmt: skip
@@ -71,6 +76,7 @@ def command(
     rounds: int,
     precision: float,
     markdown: Path | None,
+    threshold: float,
     scale: bool,
     minutes: float | None,
     known: Path | None,
@@ -105,7 +111,9 @@ def command(
         timed = limit_time(
             order_cases(context, chosen, where, datetime.now(UTC).date()), minutes * 60
         )
-    options = BenchOptions(precision=precision / 100, screening=rounds, scale=scale)
+    options = BenchOptions(
+        precision=precision / 100, screening=rounds, threshold=threshold / 100, scale=scale
+    )
     with explain_interrupt("nothing is kept"):
         found = run_bench(
             context, timed, where, options, lambda one: output.print(describe_comparison(one))
