@@ -168,7 +168,7 @@ def test_the_command_line_has_what_they_call() -> None:
 
 def test_the_night_on_one_machine_is_the_same_night() -> None:
     """The same commands in the same order; but it opens no issue."""
-    order = ["history", "triage", "report", "notify"]
+    order = ["history", "bench", "triage", "report", "notify"]
     nightly = [
         words[0]
         for step in steps(FOLDER / "nightly.yml")
