@@ -19,6 +19,7 @@ from conformance.engine.plan import find_exclusion_reason, make_plan
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
+from conformance.search.metrics import MEMORY, make_phase_metric
 from conformance.triage.programs.program import refuse_other_files
 from conformance.triage.programs.runner import ProgramRunner
 from conformance.triage.repro.case_source import extract_source
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case, Deviation
+    from conformance.search.metrics import Metric
     from conformance.triage.programs.program import ProgramTarget
     from conformance.triage.shrink.report import ShrunkProgram
 
@@ -60,6 +62,8 @@ class ShrinkOptions:
         good: Selector of a cell in which the target is right, `none` for no such cell, None to
             search for one.
         fact: The fact to keep, empty for none.
+        phase: The phase of a case whose ratio of processor times to keep, None for none.
+        memory: Whether to keep the ratio of memory.
         out: File for the smallest target.
         repro: File for a reproduction without the harness, None for none.
         wanted: Requirements in addition to the packages of the cells.
@@ -71,6 +75,8 @@ class ShrinkOptions:
     bad: str
     good: str | None
     fact: str
+    phase: str | None
+    memory: bool
     out: Path
     repro: Path | None
     wanted: tuple[str, ...]
@@ -81,7 +87,29 @@ class ShrinkOptions:
     @property
     def limits(self) -> ShrinkLimits:
         """The limits of the search."""
-        return ShrinkLimits(probes=self.probes, seconds=self.timeout, width=self.jobs)
+        # What is measured runs alone.
+        width = self.jobs if self.metric is None else 1
+        return ShrinkLimits(probes=self.probes, seconds=self.timeout, width=width)
+
+    @property
+    def kept(self) -> list[str]:
+        """The options that name what to keep of a case."""
+        named = {"--fact": self.fact, "--phase": self.phase}
+        found = [f"{option} {value}" for option, value in named.items() if value]
+        return [*found, *(["--memory"] if self.memory else [])]
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric whose ratio is kept, None for none.
+
+        Raises:
+            UsageError: If the options contradict each other.
+        """
+        if len(self.kept) > 1:
+            raise UsageError(f"{' and '.join(self.kept)}: expected one of them")
+        if self.phase is not None:
+            return make_phase_metric(self.phase)
+        return MEMORY if self.memory else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +218,7 @@ def _shrink_case(
     with report() as progress:
         shrunk = CaseShrinker(
             case=case, cell=cell, others=others, is_good_named=named, fact=options.fact,
+            metric=options.metric,
             open_cell=open_cell, read=_read_text, folder=folder, blobs=BlobStore(folder / "blobs"),
             limits=options.limits, progress=progress,
         ).run()  # fmt: skip
@@ -218,8 +247,8 @@ def _shrink_script(
     report: Report,
     folder: Path,
 ) -> ShrunkProgram:
-    if options.fact:
-        raise UsageError(f"--fact {options.fact}: goes with a case, got a script")
+    if options.kept:
+        raise UsageError(f"{options.kept[0]}: goes with a case, got a script")
     cell, good = context.find_cell(select_one_cpu(options.bad)), options.good
     # `none` is no selector, to which a platform could be added.
     good = good if good is None or good == NONE else select_one_cpu(good)

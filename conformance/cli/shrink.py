@@ -11,6 +11,7 @@ import click
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.shrink import ShrinkOptions, shrink
+from conformance.bench.measured import PHASES
 from conformance.cli.options import RenamedOption, jobs_option, timeout_option, with_option
 from conformance.cli.output import STANDARD_OUTPUT, json_option, live_status, open_console
 from conformance.cli.words import CASES, CELLS
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     "--fact", default="", metavar="NAME",
     help="Keep this fact of the optimised HLO, e.g. collectives.all-reduce.",
 )  # fmt: skip
+@click.option(
+    "--phase", type=click.Choice(PHASES), default=None,
+    help="Keep the ratio of the times of this phase in both cells, at the largest size.",
+)  # fmt: skip
+@click.option("--memory", is_flag=True, help="Keep the ratio of the memory that it takes.")
 @click.option(
     "--out", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="FILE",
     help="Case file to write.  [default: standard output]",
@@ -66,6 +72,7 @@ def command(*, case: str, out: Path, repro: Path | None, output: Output, **optio
     conformance shrink CASE --bad 0.6.2 --repro bug.py
     conformance shrink report.py --bad 0.6.2 --out small.py
     conformance shrink CASE --bad '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
+    conformance shrink CASE --bad 0.11.1 --good 0.11.0 --phase run
 
     Exit status: 0 done and confirmed, 1 the result is flaky, 2 usage, or nothing to keep,
     4 infrastructure, 70 internal error, 130 interrupted: the smallest so far is written.

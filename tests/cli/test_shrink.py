@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import signal
 import subprocess
 import sys
@@ -137,6 +138,23 @@ def start(u, kind):
 OTHER = "jax0.5.3-py311"
 
 
+SLOWER = f"""\
+{HEAD}
+
+import jax.numpy as jnp
+from jax import lax
+
+
+@program(devices=1, sizes=(10, 20, 40))
+def slower(env, size):
+    steps = 100 if env.cell.release == "0.6.2" else 1
+    y = jnp.tanh(np.float32(3))
+    return Program(lambda x: lax.fori_loop(0, size * steps, lambda i, x: x[::-1], x) + y,
+                   args=(np.ones(8, np.float32),))
+"""
+"""A case that takes longer on one release."""
+
+
 @pytest.fixture
 def project(new_project: MakeProject, tmp_path: Path) -> Project:
     """A project with cases of every kind, and the lock of a second release."""
@@ -238,6 +256,18 @@ def test_shrink_replaces_a_library_call_by_its_equations(project: Project) -> No
 
 
 @pytest.mark.cell
+def test_shrink_keeps_how_much_longer_a_case_takes(new_project: MakeProject) -> None:
+    """At its largest size; what costs nothing is removed."""
+    project = new_project({"cases/loops/topic.py": SLOWER})
+    ends = ("--bad", "0.6.2", "--good", "0.6.0", "--phase", "run")
+    ending = project.run("shrink", "loops/slower", *ends, "--probes", "30")
+    assert ending.code == 0, ending.err
+    assert re.search(r"kept: takes [\d.]+ times the time of phase run of the other", ending.err)
+    assert "jnp.tanh" not in ending.out
+    assert 'env.cell.release == "0.6.2"' in ending.out
+
+
+@pytest.mark.cell
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -255,6 +285,11 @@ def test_shrink_replaces_a_library_call_by_its_equations(project: Project) -> No
         (("family/always_wrong", "--bad", "0.6.2", "--good", "none"), 2, "none is known"),
         (("family/right", "--bad", "0.6.2", "--good", "0.6.2"), 2, "the same cell twice"),
         (("family/right", "--bad", "0.6.2", "--fact", "colour"), 2, "no such fact, expected one"),
+        (
+            ("family/right", "--bad", "0.6.2", "--phase", "run", "--memory"),
+            2,
+            "--phase run and --memory: expected one of them",
+        ),
         (("family/right", "--bad", "0.6.2@cpu-mp2"), 2, "several processes; name one"),
         (("family/at_home", "--bad", "0.6.2", "--good", "none"), 2, "outside its file"),
         (

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.bench.measured import make_settings
 from conformance.corpus.discovery import BrokenCasesError, discover
 from conformance.engine.job import Job
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import judge_conformance
+from conformance.model.case import SIZE
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.equivalence import shorten
 from conformance.triage.repro.case_source import extract_source
@@ -30,7 +32,13 @@ from conformance.triage.shrink.case_text import (
     format_text,
     inline_jaxpr,
 )
-from conformance.triage.shrink.criteria import SameErrorAbsence, SameFact, SameWrongValue
+from conformance.triage.shrink.criteria import (
+    SameCost,
+    SameErrorAbsence,
+    SameFact,
+    SameWrongValue,
+)
+from conformance.triage.shrink.driver import render_driver
 from conformance.triage.shrink.originals import choose_criterion, refuse_conforming, refuse_flaky
 from conformance.triage.shrink.report import ShrunkProgram
 from conformance.triage.shrink.results import CaseResult
@@ -49,37 +57,16 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.local_executor import CellWorker
     from conformance.model.case import Case
+    from conformance.search.metrics import Metric
     from conformance.triage.repro.case_source import ReadFile
+    from conformance.triage.shrink.criteria import Criterion
 
 REPEATS: Final = 3
 """How often a case is run before it is cut, to find out whether it is flaky."""
+CLEAR: Final = 1.5
+"""Ratio of time or memory that one measurement of each candidate tells from noise."""
 UNFILTERED: Final = {"jax_traceback_filtering": "off"}
 """Option for tracebacks with the frames of jax: a criterion compares the one that raised."""
-DRIVER: Final = '''\
-"""Runs the text of a case file."""
-import contextlib
-import dataclasses
-import sys
-import types
-
-import jax
-from conformance.kit import probe, program
-
-{imports}
-
-def run(env, text, name):
-    module = types.ModuleType("candidate")
-    sys.modules["candidate"] = module
-    exec(compile(text, "candidate.py", "exec", dont_inherit=True), module.__dict__)
-    built = getattr(module, name)(env)
-    # On platform "cpu" the worker also lowers for other platforms, which no criterion needs.
-    env.cell = dataclasses.replace(env.cell, platform=env.cell.platform + "-candidate")
-    return built
-
-
-candidate_program = program()(run)
-candidate_probe = probe()(run)
-'''
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +89,8 @@ class CaseShrinker:
         others: Cells in which it may conform, the most likely first.
         is_good_named: Whether the user named the good cell: then it must conform in that cell.
         fact: Name of the fact to keep, empty for none.
+        metric: Time or memory whose ratio is kept, None for none: then the case is measured at its
+            largest size, and candidates one at a time.
         open_cell: Returns a worker of a cell; refuses a cell that the case does not run in.
         read: Returns the text of a file.
         folder: An empty folder.
@@ -115,6 +104,7 @@ class CaseShrinker:
     others: Sequence[Cell] = ()
     is_good_named: bool = False
     fact: str = ""
+    metric: Metric | None = None
     open_cell: Callable[[Cell], CellWorker]
     read: ReadFile
     folder: Path
@@ -136,21 +126,21 @@ class CaseShrinker:
             InfrastructureError: If a cell cannot be provided.
         """
         start = time.monotonic()
+        if self.metric is not None and self.case.sizes:
+            params = {**self.case.params, SIZE: self.case.sizes[-1]}
+            self.case = replace(self.case, params=params, sizes=())
         with self._stack:
             self._workers = [self._open(self.cell)]
             text = extract_case(self.case, self.read)
             (self.folder / "search" / self.case.family).mkdir(parents=True)
             imports = extract_source(self.case.file, self.case.name, self.read).imports
-            # An import that fails must not break the driver; candidates import it again.
-            guarded = (f"with contextlib.suppress(Exception):\n    {line}\n" for line in imports)
-            driver = DRIVER.format(imports="".join(guarded))
-            self._file("driver").write_text(driver, encoding="utf-8")
+            self._file("driver").write_text(render_driver(imports), encoding="utf-8")
             repeats, good = self._run_originals()
             results = [repeats[0], *([good] if good is not None else [])]
             trials = CandidateTrials(
                 keep=self.case.name, prepare=self._prepare, limits=self.limits, start=start,
                 runs=[partial(self._run_candidate, worker) for worker in self._workers],
-                criterion=choose_criterion(self.case, text, repeats[0], good, self.fact),
+                criterion=self._choose_criterion(text, repeats[0], good),
                 count_lines=count_lines, progress=self.progress,
             )  # fmt: skip
             for worker, result in zip(self._workers, results, strict=True):
@@ -209,6 +199,8 @@ class CaseShrinker:
         if tried[0].outcome is Outcome.INFRA:
             ending = shorten(tried[0].ending)
             raise InfrastructureError(f"{self.case.id} on {self.cell.id}: {ending}")
+        if self.metric is not None:
+            return tried, self._find_faster_cell(tried[0], self.metric)
         refuse_flaky(self.case, self.cell.id, tried)
         if not self.fact:
             refuse_conforming(self.case, self.cell.id, tried[0])
@@ -245,6 +237,31 @@ class CaseShrinker:
                 f"values with ({'; '.join(reasons) or 'none is known'}); name one with --good"
             )
         return None
+
+    def _find_faster_cell(self, bad: CaseResult, metric: Metric) -> CaseResult:
+        """Open a cell in which the case takes less; return its result there."""
+        reasons = []
+        for cell in self.others:
+            self.progress(f"looking for a cell in which it takes less: {cell.id}")
+            worker = self._open(cell)
+            found = self._run(worker, self.case)
+            ratio = SameCost(metric, bad, found).ratio
+            if ratio >= CLEAR:
+                self._workers.append(worker)
+                return found
+            reasons.append(f"{cell.id}: {ratio:.2f} times" if ratio else f"{cell.id}: not measured")
+            worker.close()
+        raise UsageError(
+            f"{self.case.id} on {self.cell.id}: takes nowhere less than 1/{CLEAR:g} of its "
+            f"{metric.name} ({'; '.join(reasons) or 'no other cell'}); name a cell with --good"
+        )
+
+    def _choose_criterion(
+        self, text: str, bad: CaseResult, good: CaseResult | None
+    ) -> Criterion[CaseResult]:
+        if self.metric is not None and good is not None:
+            return SameCost(self.metric, bad, good)
+        return choose_criterion(self.case, text, bad, good, self.fact)
 
     def _cut_jaxpr(
         self, trials: CandidateTrials[Any, CaseResult], text: str, whole: str
@@ -363,7 +380,11 @@ class CaseShrinker:
         self._jobs += 1
         # The option of the case comes last: the case may be about tracebacks.
         case = replace(case, config={**UNFILTERED, **case.config})
-        job = Job(case=case, planned=worker.planned, alone=alone)
+        settings = None if self.metric is None else make_settings(case)
+        job = Job(
+            case=case, planned=worker.planned, alone=alone or settings is not None,
+            measure=settings,
+        )  # fmt: skip
         return CaseResult(worker.run(job), self.blobs)
 
     def _open(self, cell: Cell) -> CellWorker:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from math import sqrt
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from conformance.judge.difference import Comparison
     from conformance.judge.tolerance import Tolerance
     from conformance.model.value import Value
+    from conformance.search.metrics import Metric
     from conformance.triage.shrink.results import CaseResult, ScriptResult
 
 R_contra = TypeVar("R_contra", bound=TrialResult, contravariant=True)
@@ -248,6 +250,46 @@ class SameErrorAbsence:
     def holds(self, bad: TrialResult, good: TrialResult | None) -> bool:
         """Return whether it runs in the bad cell only."""
         return self.may_hold(bad) and good is not None and SameFailure(self.good).may_hold(good)
+
+
+@dataclass(frozen=True, slots=True)
+class SameCost:
+    """The candidate takes more in the bad cell than in the good one, as the case does.
+
+    Attributes:
+        metric: What it takes.
+        bad: The case in the bad cell.
+        good: The case in the good cell.
+    """
+
+    metric: Metric
+    bad: CaseResult
+    good: CaseResult
+
+    @property
+    def about(self) -> str:
+        """The ratio of the case."""
+        return f"takes {self.ratio:.1f} times the {self.metric.name} of the other cell"
+
+    @property
+    def ratio(self) -> float:
+        """The ratio of the case, 0 if one of both was not measured."""
+        return self._compute_ratio(self.bad, self.good)
+
+    def may_hold(self, bad: CaseResult) -> bool:
+        """Return whether it was measured."""
+        return bad.outcome is Outcome.OK and bool(self.metric.of(bad.stored_job))
+
+    def holds(self, bad: CaseResult, good: CaseResult | None) -> bool:
+        """Return whether its ratio is nearer to that of the case than to 1."""
+        return good is not None and self._compute_ratio(bad, good) >= sqrt(self.ratio)
+
+    def _compute_ratio(self, bad: CaseResult, good: CaseResult) -> float:
+        if not self.may_hold(bad) or not self.may_hold(good):
+            return 0.0
+        values = (self.metric.of(one.stored_job) or 0.0 for one in (bad, good))
+        high, low = values
+        return high / low if low > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

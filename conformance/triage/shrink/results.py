@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from conformance.bench.measured import MEASUREMENTS
 from conformance.engine.record_judge import load_observation, make_record
 from conformance.engine.stored_job import StoredJob
 from conformance.engine.transcript import is_variant_artifact
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.value import Value
 
-FACT_ARTIFACTS: Final = ("hlo", "cost", "memory")
-"""Artifacts that facts are read from."""
+FACT_ARTIFACTS: Final = ("hlo", "cost", "memory", MEASUREMENTS)
+"""Artifacts that facts and metrics are read from."""
 OWN_FRAME: Final = "the case"
 """The frame that raised, if it is not one of a library."""
 _FRAME: Final = re.compile(r'^  File "(.*/)?([^"/]+)", line \d+, in (\S+)$', re.MULTILINE)
