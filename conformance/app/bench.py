@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -54,6 +55,8 @@ SCREENING: Final = 5
 """Rounds of all cells, after which most cases are done."""
 CONFIRMING: Final = 40
 """Rounds at most that decide about a suspicion, of its two cells alone."""
+CONFIRMING_SECONDS: Final = 60.0
+"""Seconds after which no further round begins, of a case that takes long."""
 LEAST: Final = 10
 """Rounds that decide, at least."""
 LEAK_ROUNDS: Final = 3
@@ -219,15 +222,17 @@ class CellMeasurer:
         fresh = _CaseRounds(case)
         decided: tuple[TimeComparison, ...] = ()
         grows = any(one.is_suspicious for one in found.growth)
+        end = time.monotonic() + CONFIRMING_SECONDS
         for number in range(CONFIRMING):
             self._measure_round(fresh, pair, number + LEAK_ROUNDS, only_largest=not grows)
             if fresh.problems:
                 return replace(found, problem="; ".join(fresh.problems.values()))
-            if number + 1 < LEAST:
+            is_late = time.monotonic() >= end
+            if number + 1 < LEAST and not is_late:
                 continue
             sides = (fresh.select_largest(i) for i in pair)
             decided = compare_times(*sides, confirm=suspected)
-            if all(one.is_decided(self._options.precision) for one in decided):
+            if is_late or all(one.is_decided(self._options.precision) for one in decided):
                 break
         rest = [one for one in found.time if (one.phase, one.clock) not in suspected]
         again = compare_growth(*(fresh.group_sizes(i) for i in pair)) if grows else found.growth
