@@ -235,7 +235,7 @@ def write_culprits(rows: list[dict[str, Any]], clone: Path) -> None:
 
 
 def write_field(name: str, values: Mapping[tuple[str, str, str], str]) -> None:
-    """Write a field of lines of the history, after the field that says how they show.
+    """Write a field of lines of the history, see `set_field`.
 
     Args:
         name: The field.
@@ -252,10 +252,14 @@ def write_field(name: str, values: Mapping[tuple[str, str, str], str]) -> None:
 
 
 def set_field(block: str, name: str, value: str) -> str:
-    """Return the text of a change with a field."""
-    plain = re.sub(rf"^{name} = .*\n", "", block, flags=re.MULTILINE)
-    line = rf'\g<1>{name} = "{value}"\n' if value else r"\g<1>"
-    return re.sub(r"^(shown_by = .*\n)", line, plain, count=1, flags=re.MULTILINE)
+    """Return the text of a change with a field: where it was, or after `shown_by` and `culprit`."""
+    line = f'{name} = "{value}"\n' if value else ""
+    found, count = re.subn(rf"^{name} = .*\n", line, block, count=1, flags=re.MULTILINE)
+    if count:
+        return found
+    return re.sub(
+        r"^shown_by = .*\n(?:culprit = .*\n)?", rf"\g<0>{line}", block, count=1, flags=re.MULTILINE
+    )
 
 
 def get_cited_commit(row: dict[str, Any]) -> str:
