@@ -49,6 +49,8 @@ BATCHES = 5
 """Batches of calls, of which the fastest counts."""
 SECONDS_OF_BATCHES = 0.1
 """Seconds of all batches of a call that is slow."""
+SECONDS_OF_LEAK = 3.0
+"""Seconds that calls which look for a leak may take; a slower case is not searched for leaks."""
 SIZE = "size"
 """Parameter of the function of a case with sizes."""
 SLOW_CALL = 0.01
@@ -187,7 +189,7 @@ class _Passes:
         if not self.passes:
             self._memory["live"] = max(0, _count_live() - before)
         seconds = self.repeat("run", run)
-        if not self.passes and self.calls:
+        if not self.passes and self.calls and seconds * self.calls < SECONDS_OF_LEAK:
             self._memory["leak"] = find_leak(run, self.calls)
         return seconds
 
