@@ -72,6 +72,7 @@ class BenchOptions:
             other round is needed.
         seconds: Seconds of a job within which its passes are to end.
         screening: Rounds of all cells.
+        jobs: Cells that are measured at the same time in these rounds.
         threshold: Distance of the first estimate of a ratio from 1 that asks for more rounds.
         scale: Whether cases without sizes are measured with arguments of several lengths.
     """
@@ -80,6 +81,7 @@ class BenchOptions:
     seconds: float = SECONDS
     scale: bool = False
     screening: int = SCREENING
+    jobs: int = 1
     threshold: float = SUSPICIOUS
 
 
@@ -179,7 +181,7 @@ class CellMeasurer:
         rounds = _CaseRounds(case)
         everywhere = range(len(self._cells))
         for number in range(self._options.screening):
-            self._measure_round(rounds, everywhere, number)
+            self._measure_round(rounds, everywhere, number, together=self._options.jobs > 1)
         largest = {index: rounds.select_largest(index) for index in rounds.measured}
         places = [(one.cell.id, one.release) for one in self._cells]
         self.series += collect_series(case.id, places, largest)
@@ -245,26 +247,26 @@ class CellMeasurer:
         number: int,
         *,
         only_largest: bool = False,
+        together: bool = False,
     ) -> None:
         """Measure a case once in each cell: there and, in the next round, back (ABBA)."""
+        settings = make_settings(
+            rounds.case, seconds=self._options.seconds, scale=self._options.scale,
+            calls=LEAK_CALLS if number < LEAK_ROUNDS else 0, only_largest=only_largest,
+        )  # fmt: skip
         order = [index for index in cells if index not in rounds.problems]
-        for index in order if number % 2 == 0 else reversed(order):
-            found = self._measure(rounds.case, index, number, only_largest=only_largest)
+        jobs = {
+            Job(case=rounds.case, planned=self._cells[index], alone=True, measure=settings): index
+            for index in (order if number % 2 == 0 else reversed(order))
+        }
+        # One batch for each job where each is to be alone.
+        batches = [list(jobs)] if together else [[job] for job in jobs]
+        for finished in (one for batch in batches for one in self._executor.run(batch)):
+            index, found = jobs[finished.job], read_measured(finished)
             if isinstance(found, str):
                 rounds.problems[index] = found
             else:
                 rounds.measured.setdefault(index, []).append(found)
-
-    def _measure(
-        self, case: Case, index: int, number: int, *, only_largest: bool
-    ) -> tuple[Measured, ...] | str:
-        settings = make_settings(
-            case, seconds=self._options.seconds, scale=self._options.scale,
-            calls=LEAK_CALLS if number < LEAK_ROUNDS else 0, only_largest=only_largest,
-        )  # fmt: skip
-        job = Job(case=case, planned=self._cells[index], alone=True, measure=settings)
-        (finished,) = self._executor.run([job])
-        return read_measured(finished)
 
 
 def read_measured(finished: FinishedJob) -> tuple[Measured, ...] | str:
@@ -348,7 +350,7 @@ def measure_cells(
     found = []
     # Each round needs the workers of all cells.
     memory = psutil.virtual_memory().available * 3 // 4
-    with closing(session.make_warm_executor(locks, memory=memory)) as executor:
+    with closing(session.make_warm_executor(locks, slots=options.jobs, memory=memory)) as executor:
         bench = CellMeasurer(executor, planned, options)
         for case in cases:
             for comparison in bench.compare(case):

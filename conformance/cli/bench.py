@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     help="Rounds of all cells; what looks different then is measured again.",
 )  # fmt: skip
 @click.option(
+    "--jobs", default=1, show_default=True, metavar="N", type=click.IntRange(1, 64),
+    help="Measure so many cells at the same time in these rounds; what looks different, alone.",
+)  # fmt: skip
+@click.option(
     "--markdown", default=None, metavar="FILE", type=click.Path(path_type=Path),
     help="Write what differs as Markdown.",
 )  # fmt: skip
@@ -77,6 +81,7 @@ def command(
     precision: float,
     markdown: Path | None,
     threshold: float,
+    jobs: int,
     scale: bool,
     minutes: float | None,
     known: Path | None,
@@ -112,7 +117,11 @@ def command(
             order_cases(context, chosen, where, datetime.now(UTC).date()), minutes * 60
         )
     options = BenchOptions(
-        precision=precision / 100, screening=rounds, threshold=threshold / 100, scale=scale
+        precision=precision / 100,
+        screening=rounds,
+        jobs=jobs,
+        threshold=threshold / 100,
+        scale=scale,
     )
     with explain_interrupt("nothing is kept"):
         found = run_bench(

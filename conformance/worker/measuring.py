@@ -49,10 +49,14 @@ BATCHES = 5
 """Batches of calls, of which the fastest counts."""
 SECONDS_OF_BATCHES = 0.1
 """Seconds of all batches of a call that is slow."""
-SECONDS_OF_LEAK = 3.0
+SECONDS_OF_LEAK = 1.0
 """Seconds that calls which look for a leak may take; a slower case is not searched for leaks."""
+DONATED = ("donate_argnums", "donate_argnames")
+"""Options of `jax.jit` that name donated arguments."""
 SIZE = "size"
 """Parameter of the function of a case with sizes."""
+SLOWEST_CALL = 1.0
+"""Seconds of a first call from which on there is no later one: it takes about as long."""
 SLOW_CALL = 0.01
 """Seconds of a call from which on its dispatch is not measured: it would be lost in the call."""
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?[\w.-]+ = ", re.MULTILINE)
@@ -188,6 +192,8 @@ class _Passes:
         self.measure_growth("run", lambda: self.time("first", run))
         if not self.passes:
             self._memory["live"] = max(0, _count_live() - before)
+        if self._best["first"].wall > SLOWEST_CALL:
+            return self._best["first"].wall
         seconds = self.repeat("run", run)
         if not self.passes and self.calls and seconds * self.calls < SECONDS_OF_LEAK:
             self._memory["leak"] = find_leak(run, self.calls)
@@ -196,8 +202,10 @@ class _Passes:
     def repeat(self, phase: str, run: Callable[[], object]) -> float:
         """Measure a call in batches of many; return the seconds of one."""
         start = time.perf_counter()
-        jax.block_until_ready(run())
+        self.time(phase, lambda: jax.block_until_ready(run()))
         once = time.perf_counter() - start
+        if once > SECONDS_OF_BATCHES:
+            return once
         calls = max(1, int(BATCH / max(once, 1e-7)))
 
         def run_batch() -> None:
@@ -205,7 +213,7 @@ class _Passes:
                 run()
             jax.block_until_ready(run())
 
-        for _ in range(max(1, min(BATCHES, int(SECONDS_OF_BATCHES / max(once, 1e-7))))):
+        for _ in range(min(BATCHES, int(SECONDS_OF_BATCHES / max(once, 1e-7)))):
             self.time(phase, run_batch, calls)
         return self._best[phase].wall
 
@@ -234,7 +242,8 @@ class _ProgramPasses(_Passes):
             self._call(built, fn, compiled)
 
     def _call(self, built: Program, fn: Any, compiled: Any) -> None:
-        donates = bool(built.jit.get("donate_argnums") or built.jit.get("donate_argnames"))
+        # The number of the argument may be 0.
+        donates = any(built.jit.get(name) not in (None, (), []) for name in DONATED)
 
         def run() -> Any:
             args, kwargs = select_dynamic(built)

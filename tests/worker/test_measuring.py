@@ -58,6 +58,30 @@ def test_a_leak_is_seen_by_what_calls_leave_behind(
     assert low < seen.memory["leak"] < high
 
 
+def test_a_donated_argument_is_copied_for_each_call(bench: Bench) -> None:
+    """Its number may be 0."""
+    body = "return Program(lambda a: a + 1, (jax.numpy.zeros((4, 4)),), jit={'donate_argnums': 0})"
+    (seen,) = measure(bench, body)
+    assert "run" in seen.phases
+    assert "dispatch" not in seen.phases
+
+
+def test_a_slow_call_is_not_repeated(bench: Bench) -> None:
+    """Its first call tells enough."""
+    body = """\
+        import time
+        def wait(a):
+            time.sleep(1.1)
+            return a
+
+        shape = jax.ShapeDtypeStruct((3,), np.float32)
+        return Program(lambda a: jax.pure_callback(wait, shape, a), (np.ones(3, np.float32),))
+    """
+    (seen,) = measure(bench, body, calls=50)
+    assert seen.phases["first"].wall > 1
+    assert "run" not in seen.phases
+
+
 def test_a_longer_leading_axis_takes_more(bench: Bench) -> None:
     """The plan of the compiler follows the arguments."""
     body = "return Program(lambda a: a + 1, (np.ones((8, 4), np.float32),))"
