@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -11,9 +12,17 @@ from conformance.bench.comparison import Clock, read_clock
 from conformance.bench.measured import PHASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.bench.measured import Measured
+
+
+BYTES: Final = "bytes"
+"""Unit of a series of memory."""
+PLANNED: Final = {"temporaries": "temp_size_in_bytes"}
+"""Sizes that the compiler plans, by their names in a series."""
+RISES: Final = ("compile", "run", *PLANNED)
+"""Names of memory of which there is a series."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -22,7 +31,7 @@ class Point(msgspec.Struct, frozen=True):
     Attributes:
         cell: Id of the cell.
         release: Its jax release.
-        median: Median of the rounds, in seconds or instructions.
+        median: Median of the rounds, in seconds, instructions or bytes.
         low: Smallest.
         high: Largest.
     """
@@ -35,27 +44,27 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Series(msgspec.Struct, frozen=True):
-    """A phase of a case over cells, in their order.
+    """A phase of a case, or its memory, over cells in their order.
 
     Attributes:
         case: Id of the case.
         size: Its size, None for a case without sizes.
-        phase: The phase.
-        clock: The measure.
+        phase: The phase, or `memory of` and a name as in `Measured`.
+        clock: The measure: a `Clock`, or `bytes` of memory.
         points: The cells that ran the case.
     """
 
     case: str
     size: int | None
     phase: str
-    clock: Clock
+    clock: str
     points: tuple[Point, ...]
 
 
 def collect_series(
     case: str, cells: Sequence[tuple[str, str]], measured: Mapping[int, Sequence[Measured]]
 ) -> Iterator[Series]:
-    """Yield a series for each phase and clock that some cell has.
+    """Yield a series for each phase and clock, and for memory, that some cell has.
 
     Args:
         case: Id of the case.
@@ -63,17 +72,28 @@ def collect_series(
         measured: Measurements at the largest size, by index of the cell.
     """
     size = next((one.size for side in measured.values() for one in side), None)
-    for phase in PHASES:
-        for clock in Clock:
-            points = []
-            for index, (cell, release) in enumerate(cells):
-                found = [
-                    value
-                    for one in measured.get(index, ())
-                    if (value := read_clock(one.phases.get(phase), clock)) is not None
-                ]
-                if found:
-                    spread = (median(found), min(found), max(found))
-                    points.append(Point(cell, release, *spread))
-            if points:
-                yield Series(case, size, phase, clock, tuple(points))
+    readers: dict[tuple[str, str], Callable[[Measured], float | None]] = {
+        (phase, clock.value): partial(_read_phase, phase, clock)
+        for phase in PHASES
+        for clock in Clock
+    }
+    readers |= {(f"memory of {name}", BYTES): partial(_read_memory, name) for name in RISES}
+    for (phase, clock), read in readers.items():
+        points = []
+        for index, (cell, release) in enumerate(cells):
+            values = map(read, measured.get(index, ()))
+            if found := [value for value in values if value is not None]:
+                points.append(Point(cell, release, median(found), min(found), max(found)))
+        if points:
+            yield Series(case, size, phase, clock, tuple(points))
+
+
+def _read_phase(phase: str, clock: Clock, measured: Measured) -> float | None:
+    return read_clock(measured.phases.get(phase), clock)
+
+
+def _read_memory(name: str, measured: Measured) -> float | None:
+    plan = measured.compiled.plan.get(PLANNED.get(name, ""))
+    found = measured.memory.get(name) if plan is None else plan
+    # On a logarithmic scale there is no 0.
+    return float(found) if found else None

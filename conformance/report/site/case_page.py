@@ -14,7 +14,7 @@ from conformance.model.observation import FALSIFYING
 from conformance.model.upstream import find_thread_url
 from conformance.model.value import CorruptValueError
 from conformance.report.ir_differences import FactRow, compare_facts
-from conformance.report.site.addresses import case_page, point_anchor, slug
+from conformance.report.site.addresses import PERFORMANCE, case_page, point_anchor, slug
 from conformance.report.site.evidence import (
     Excerpt,
     Row,
@@ -170,6 +170,7 @@ def render_case_pages(
     left_out: dict[str, list[Exclusion]] = {}
     for exclusion in report.exclusions:
         left_out.setdefault(exclusion.case, []).append(exclusion)
+    measured = {one.case for one in report.bench.series} if report.bench else set()
     for name, case in report.cases.items():
         page = case_page(name)
         data = {
@@ -182,6 +183,7 @@ def render_case_pages(
             "upgrades": (upgrades or {}).get(name, ()),
             "causes": (causes or {}).get(name, ()),
             "warnings": collect_warnings(report.sides(name), report.cells),
+            "performance": PERFORMANCE if name in measured else "",
         }
         yield page, render("case.html", page, data)
 

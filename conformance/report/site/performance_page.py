@@ -44,7 +44,7 @@ def make_plot_data(bench: StoredBench) -> dict[str, Any]:
         if series.clock is Clock.INSTRUCTIONS:
             continue
         case = cases.setdefault(series.case, {"size": series.size, "series": {}})
-        case["series"].setdefault(series.phase, {})[series.clock.value] = [
+        case["series"].setdefault(series.phase, {})[series.clock] = [
             [bench.releases.index(point.release), *_round(point.median, point.low, point.high)]
             for point in series.points
         ]
@@ -52,5 +52,5 @@ def make_plot_data(bench: StoredBench) -> dict[str, Any]:
 
 
 def _round(*values: float) -> list[float]:
-    """Return seconds with four digits, which no plot can tell from all of them."""
+    """Return numbers with four digits, which no plot can tell from all of them."""
     return [float(f"{value:.4g}") for value in values]

@@ -9,11 +9,13 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   if (!data || !window.uPlot) return;
 
-  function show(seconds) {
-    if (seconds === null || seconds === undefined) return "";
-    const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]];
-    const [scale, unit] = units.find(([at]) => seconds >= at) || units[2];
-    return `${(seconds / scale).toPrecision(3)} ${unit}`;
+  const SECONDS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]];
+  const BYTES = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]];
+
+  function show(value, units) {
+    if (value === null || value === undefined) return "";
+    const [scale, unit] = units.find(([at]) => value >= at) || units[units.length - 1];
+    return `${(value / scale).toPrecision(3)} ${unit}`;
   }
 
   // A canvas does not know the functions of a style sheet, such as light-dark().
@@ -33,7 +35,7 @@
     return [at, ...rows];
   }
 
-  function plot(figure, read, points, inks) {
+  function plot(figure, read, points, inks, units) {
     const axis = { stroke: inks.quiet, grid: { stroke: inks.line, width: 1 }, ticks: { stroke: inks.line }, font: "12px system-ui" };
     const options = {
       width: Math.max(200, figure.clientWidth - 24),
@@ -43,7 +45,7 @@
       scales: { x: { time: false }, y: { distr: 3 } },
       axes: [
         { ...axis, values: (_, at) => at.map((i) => data.releases[i] || ""), space: 60, incrs: [1, 2, 3, 4, 5, 8, 10] },
-        { ...axis, values: (_, at) => at.map((y) => (y === null ? "" : show(y))), size: 62 },
+        { ...axis, values: (_, at) => at.map((y) => (y === null ? "" : show(y, units))), size: 62 },
       ],
       series: [
         {},
@@ -57,7 +59,7 @@
           (u) => {
             const i = u.cursor.idx;
             const value = i === null ? null : u.data[3][i];
-            read.textContent = value === null || value === undefined ? "" : `${data.releases[i]}: ${show(value)} (${show(u.data[1][i])} to ${show(u.data[2][i])})`;
+            read.textContent = value === null || value === undefined ? "" : `${data.releases[i]}: ${show(value, units)} (${show(u.data[1][i], units)} to ${show(u.data[2][i], units)})`;
           },
         ],
       },
@@ -66,7 +68,11 @@
   }
 
   function draw() {
-    const [word, phase, clock] = [$("case").value.trim().toLowerCase(), $("phase").value, $("clock").value];
+    const [word, phase] = [$("case").value.trim().toLowerCase(), $("phase").value];
+    // Memory has no clocks.
+    const isMemory = phase.startsWith("memory");
+    const [clock, units] = isMemory ? ["bytes", BYTES] : [$("clock").value, SECONDS];
+    $("clock").disabled = isMemory;
     const inks = { quiet: resolve("--quiet"), line: resolve("--line"), accent: resolve("--accent"), band: resolve("--f-ok-unknown") };
     const chosen = Object.entries(data.cases).filter(([name, one]) => name.toLowerCase().includes(word) && one.series[phase]?.[clock]);
     const plots = $("plots");
@@ -83,8 +89,8 @@
         figure.append(caption);
         plots.append(figure);
         const [first, last] = [points[0], points[points.length - 1]];
-        figure.setAttribute("aria-label", `${caption.textContent}, ${phase}: ${show(first[1])} in ${data.releases[first[0]]}, ${show(last[1])} in ${data.releases[last[0]]}`);
-        plot(figure, read, points, inks);
+        figure.setAttribute("aria-label", `${caption.textContent}, ${phase}: ${show(first[1], units)} in ${data.releases[first[0]]}, ${show(last[1], units)} in ${data.releases[last[0]]}`);
+        plot(figure, read, points, inks, units);
         figure.append(read);
       }
       const rest = chosen.length - from - MOST;
@@ -101,10 +107,18 @@
   }
 
   const phases = new Set(Object.values(data.cases).flatMap((one) => Object.keys(one.series)));
-  for (const phase of ["run", "compile", "trace", "lower", "first", "dispatch"].filter((name) => phases.has(name))) {
+  const ORDER = ["run", "compile", "trace", "lower", "first", "dispatch", "memory of run", "memory of compile", "memory of temporaries"];
+  for (const phase of ORDER.filter((name) => phases.has(name))) {
     $("phase").append(new Option(phase, phase));
   }
   $("choice").hidden = $("legend").hidden = false;
+  // A case's page links to its plots.
+  const follow = () => {
+    const named = decodeURIComponent(location.hash.slice(1));
+    if (named in data.cases) $("case").value = named;
+  };
+  follow();
+  addEventListener("hashchange", () => { follow(); draw(); });
   for (const id of ["case", "phase", "clock"]) $(id).addEventListener("input", draw);
   $("choice").addEventListener("submit", (event) => event.preventDefault());
   $("theme")?.addEventListener("click", () => setTimeout(draw, 0));
