@@ -229,3 +229,32 @@ def decompositions(env):
     Before, tracing gave a result type, and LAPACK refused the dtype later. A dash is an error.
     """
     return trace_types(DECOMPOSITIONS, np.eye(2, dtype=np.float16))
+
+
+COMPLEX = {
+    "complex": lambda x: jax.lax.complex(x, x),
+    "eigvals": lambda x: jnp.linalg.eigvals(x.reshape(2, 2)),
+    "exp": lambda x: jnp.exp(1j * x),
+    "fft": jnp.fft.fft,
+    "ifft": lambda x: jnp.fft.ifft(x, n=8),
+    "rfft": jnp.fft.rfft,
+    "roots": lambda x: jnp.roots(x, strip_zeros=False),
+    "sort_complex": jnp.sort_complex,
+}
+"""Functions of real arrays with complex results."""
+
+
+@probe(x64=True, source="jax-ml/jax#1709")
+def complex_of_real(env):
+    """Complex results of real arrays have the precision of the arrays."""
+    rows = ("float32", "float64")
+    x = {name: np.arange(1, 5, dtype=name) for name in rows}
+    calls = {
+        (row, name): lambda x, row=row, call=call: call(x[row])
+        for row in rows
+        for name, call in COMPLEX.items()
+    }
+    types = trace_types(calls, x)
+    wide = {"float32": "complex64", "float64": "complex128"}
+    expected = render_table(rows, COMPLEX, lambda row, _: wide[row])
+    return Observed(render_table(rows, COMPLEX, lambda *cell: types[cell]), reference=expected)
