@@ -16,6 +16,7 @@ from conformance.report.site.site import find_first_page, render_site
 from conformance.report.site.upgrade_page import render_upgrade_pages
 from conformance.report.upgrade_file import PackageUpdate, SearchedPackages
 from conformance.triage.upgrade.comparison import ComparedCase
+from conformance.triage.upgrade.costs import CostChange
 from tests.builders import case, deviation, f32
 from tests.report.raising import RAISED as TRACED
 from tests.report.runs import CELLS, Directory
@@ -91,6 +92,24 @@ def test_culprits_and_suspects_are_named(tried: Tried) -> None:
     assert "To blame: numpy 2.2.0 → 2.3.0 (searched with f/other)" in told_of
     assert "whether scipy, too" in told_of
     assert "In addition to jax" not in told_of
+
+
+def test_changes_of_time_and_memory_are_listed(tried: Tried) -> None:
+    """The slower first, with release and layer; a text from elsewhere is no markup."""
+    faster = CostChange(
+        case="f/same", platform="cpu8", is_worse=False, differences=("lower 0.50 times",),
+        problem="ends <overlap>",
+    )  # fmt: skip
+    slower = CostChange(
+        case="f/back", platform="cpu8", is_worse=True, differences=("run 3.00 times",),
+        changed_in="0.6.1", layer="compiler",
+    )  # fmt: skip
+    upgrade = replace(file_of(tried.upgraded()), measured=4, costs=(faster, slower))
+    said = page(tried.report(upgrade)).text
+    assert "Time and memory 2 Of 4 cases measured at both ends." in said
+    first = said.index("f/back on cpu8 takes more since 0.6.1: run 3.00 times; compiler")
+    second = "f/same on cpu8 takes less since an unknown release: lower 0.50 times; ends <overlap>"
+    assert first < said.index(second)
 
 
 def test_tests_of_a_suite_are_called_so(tried: Tried) -> None:
