@@ -285,12 +285,17 @@ def read_measured(finished: FinishedJob) -> tuple[Measured, ...] | str:
         return str(error)
 
 
-def describe_host() -> str:
-    """Return the processor, the load and what is counted on this host, in a line."""
+def describe_host(jobs: int = 1) -> str:
+    """Return the processor, the load and what is counted on this host, in a line.
+
+    Args:
+        jobs: Cells that are measured at the same time in the first rounds.
+    """
     load = os.getloadavg()[0]
+    how = "one job at a time" if jobs == 1 else f"{jobs} jobs at a time, again one at a time"
     return (
         f"host: {plural(count_usable_cores(), 'core')}, load {load:.1f}, {platform.machine()}; "
-        "processor time and wall-clock time, one job at a time, nothing pinned"
+        f"processor time and wall-clock time, {how}, nothing pinned"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from conformance.app.bench import BenchOptions, measure_cells
 from conformance.app.bisect import find_change
@@ -80,7 +80,7 @@ class CostSearch:
             differences=tuple(map(describe_alarm, comparison.alarms)),
         )  # fmt: skip
         if not searched.when:
-            return msgspec.structs.replace(change, problem="no search measures this difference")
+            return replace(change, problem="no search measures this difference")
         points = [
             AxisPoint(label=label, cell=planned.cell)
             for label, planned in zip(self.cells.labels, self.cells, strict=True)
@@ -94,7 +94,7 @@ class CostSearch:
         try:
             found = find_change(self.context, case, options, say, axis=axis)
             answer = found.answer
-            change = msgspec.structs.replace(
+            change = replace(
                 change,
                 last=answer.labels[answer.last_good],
                 changed_in=answer.labels[answer.first_bad],
@@ -104,13 +104,12 @@ class CostSearch:
             for part in find_origin(
                 self.context, case, options, found, layers=asked.layers, location=location, say=say,
             ):  # fmt: skip
-                change = (
-                    msgspec.structs.replace(change, layer=describe_layer(part))
-                    if isinstance(part, LayerAnswer)
-                    else msgspec.structs.replace(change, commits=list_culprit_commits(part))
-                )
+                if isinstance(part, LayerAnswer):
+                    change = replace(change, layer=describe_layer(part))
+                else:
+                    change = replace(change, commits=list_culprit_commits(part))
         except ConformanceError as error:
-            return msgspec.structs.replace(change, problem=str(error))
+            return replace(change, problem=str(error))
         return change
 
     def _say_below(self, case: Case, line: str) -> None:

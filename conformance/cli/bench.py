@@ -108,7 +108,7 @@ def command(
     # One after the other, in the order of the options; a cell may be compared with itself.
     where = [cell for selector in cells for cell in context.select_cells(None, [selector])[0]]
     where += context.select_cells(matrix, ())[0] if matrix else ()
-    host = describe_host()
+    host = describe_host(jobs)
     output.print(host)
     before = load_stored_bench(known).differences if known and known.exists() else ()
     timed: Iterable[Case] = chosen
