@@ -497,6 +497,7 @@ def test_bisect_by_time_region_and_printed_metric(
     assert answer["predicate"]["name"] == name
 
 
+@pytest.mark.long
 def test_a_warm_call_of_a_case_that_donates_its_arguments_is_timed(project: Project) -> None:
     """Donated arguments must not make the measured time zero."""
     body = CASE.replace("args=", "jit={'donate_argnums': 0}, args=")

@@ -67,9 +67,9 @@ def test_run_directories_are_named_by_the_run_option(name: str) -> None:
 def test_time_limits_are_called_timeout(name: str) -> None:
     """In seconds."""
     given = visible_options(name)
-    # That of a campaign ends no work that has begun.
+    # Those of a campaign and of measurements end no work that has begun.
     limits = {"--seconds", "--minutes", "--time-limit"} - (
-        {"--minutes"} if name == "fuzz" else set()
+        {"--minutes"} if name in {"fuzz", "bench"} else set()
     )
     assert not limits & given.keys()
     assert {one.metavar for one in given.values()} & {"SECONDS"} == (

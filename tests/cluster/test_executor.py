@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -80,6 +81,10 @@ def bench(tmp_path: Path) -> Bench:
     return made
 
 
+PATIENCE = 50.0
+"""Seconds for a worker to join, below the timeout of a job."""
+
+
 def make_jobs(bench: Bench, *bodies: str) -> list[Job]:
     """Return the jobs of cases with these bodies, in one file."""
     cases = (
@@ -92,6 +97,28 @@ def make_jobs(bench: Bench, *bodies: str) -> list[Job]:
 def quick_jobs(bench: Bench, count: int, seconds: float = 0.0) -> list[Job]:
     """Return jobs that return their number."""
     return make_jobs(bench, *(f"time.sleep({seconds})\nreturn {n}" for n in range(count)))
+
+
+def waiting_jobs(bench: Bench, count: int, go: Path) -> list[Job]:
+    """Return jobs that return their number: all but the first once a file is there."""
+    wait = f"while not os.path.exists({str(go)!r}): time.sleep(0.05)"
+    return make_jobs(bench, *(f"{wait if n else ''}\nreturn {n}" for n in range(count)))
+
+
+@contextmanager
+def created_after_a_warning(go: Path, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Create a file as soon as something is logged, however long a worker takes to join."""
+
+    def wait() -> None:
+        end = time.monotonic() + PATIENCE
+        while not caplog.records and time.monotonic() < end:
+            time.sleep(0.05)
+        go.touch()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield
+    thread.join()
 
 
 def make_executor(cluster: Cluster) -> DaskExecutor:
@@ -272,11 +299,13 @@ def test_a_worker_without_the_harness_is_refused(
         time.sleep(5)
     records = []
     blobs = BlobStore(cluster.folder / "blobs")
-    for one in execute_jobs(make_executor(cluster), quick_jobs(bench, 10, 0.5), blobs):
-        records.append(one.record)
-        if len(records) == 1 and joins_later:
-            cluster.start_worker(PYTHONPATH=str(tmp_path / "empty"))
-    assert count_outcomes(records) == {Outcome.OK: 10}
+    jobs = waiting_jobs(bench, 6, tmp_path / "go")
+    with created_after_a_warning(tmp_path / "go", caplog):
+        for one in execute_jobs(make_executor(cluster), jobs, blobs):
+            records.append(one.record)
+            if len(records) == 1 and joins_later:
+                cluster.start_worker(PYTHONPATH=str(tmp_path / "empty"))
+    assert count_outcomes(records) == {Outcome.OK: 6}
     (refusal,) = {record.message for record in caplog.records}
     assert refusal.endswith("not used: ModuleNotFoundError: No module named 'conformance.cluster'")
     assert len(cluster.find_workers()) == 3
@@ -289,8 +318,9 @@ def test_a_worker_without_a_cache_folder_is_refused(
     """Such as that of a full disk; its jobs run elsewhere."""
     (tmp_path / "file").touch()
     cluster.start_worker(**{VARIABLE: str(tmp_path / "file" / "cache")})
-    time.sleep(5)
-    assert count_outcomes(run(cluster, quick_jobs(bench, 4))) == {Outcome.OK: 4}
+    with created_after_a_warning(tmp_path / "go", caplog):
+        records = run(cluster, waiting_jobs(bench, 4, tmp_path / "go"))
+    assert count_outcomes(records) == {Outcome.OK: 4}
     (refusal,) = {record.message for record in caplog.records}
     assert "not used: cache" in refusal
     assert "set CONFORMANCE_CACHE to a writable folder" in refusal
