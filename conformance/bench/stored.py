@@ -60,7 +60,7 @@ class StoredBench(msgspec.Struct, frozen=True):
         return [(release, differences) for release, differences in found if differences]
 
 
-class Nights(NamedTuple):
+class KnownDifferences(NamedTuple):
     """Differences of a night, compared with those of the nights before.
 
     Attributes:
@@ -72,9 +72,9 @@ class Nights(NamedTuple):
     all: tuple[StoredDifference, ...]
 
 
-def compare_nights(
+def compare_with_known(
     found: Sequence[StoredDifference], before: Sequence[StoredDifference], measured: Collection[str]
-) -> Nights:
+) -> KnownDifferences:
     """Return which differences are new, and which remain.
 
     Args:
@@ -86,7 +86,7 @@ def compare_nights(
     for one in before:
         known.setdefault(one.case, set()).update(one.kinds)
     new = tuple(one for one in found if not known.get(one.case, set()).issuperset(one.kinds))
-    return Nights(new, (*found, *(one for one in before if one.case not in measured)))
+    return KnownDifferences(new, (*found, *(one for one in before if one.case not in measured)))
 
 
 def load_stored_bench(file: Path) -> StoredBench:

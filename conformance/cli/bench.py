@@ -12,7 +12,7 @@ from conformance.app.bench import SCREENING, BenchOptions, describe_host, run_be
 from conformance.app.bench_choice import choose_measured_cases, limit_time, order_cases
 from conformance.app.context import load_context
 from conformance.bench.comparison import SUSPICIOUS
-from conformance.bench.stored import compare_nights, load_stored_bench
+from conformance.bench.stored import compare_with_known, load_stored_bench
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CASES, CELLS
@@ -128,13 +128,15 @@ def command(
             context, timed, where, options, lambda one: output.print(describe_comparison(one))
         )
     output.print("", *summarize_comparisons(found.comparisons))
-    nights = compare_nights(found.differences, before, {one.case for one in found.comparisons})
+    differences = compare_with_known(
+        found.differences, before, {one.case for one in found.comparisons}
+    )
     if known is not None:
         output.print(
-            f"{plural(len(nights.new), 'case')} with a new difference, "
-            f"{len(nights.all) - len(nights.new)} with one of earlier nights"
+            f"{plural(len(differences.new), 'case')} with a new difference, "
+            f"{len(differences.all) - len(differences.new)} with one of earlier nights"
         )
     if markdown is not None:
         write_atomically(markdown, render_bench_markdown(found.comparisons).encode())
-    output.write_json(found.to_json(host, nights.all))
-    return ExitCode.UNEXPECTED if nights.new else ExitCode.OK
+    output.write_json(found.to_json(host, differences.all))
+    return ExitCode.UNEXPECTED if differences.new else ExitCode.OK

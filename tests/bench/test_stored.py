@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.bench.stored import StoredDifference, compare_nights
+from conformance.bench.stored import StoredDifference, compare_with_known
 
 
 def difference(case: str, *kinds: str) -> StoredDifference:
@@ -14,20 +14,20 @@ def test_what_differed_before_is_not_new() -> None:
     """Whatever its figures are today."""
     before = [difference("f/a", "run cpu more", "compile cpu less")]
     found = [difference("f/a", "run cpu more"), difference("f/b", "run cpu more")]
-    nights = compare_nights(found, before, {"f/a", "f/b"})
-    assert nights.new == (found[1],)
-    assert nights.all == tuple(found)
+    differences = compare_with_known(found, before, {"f/a", "f/b"})
+    assert differences.new == (found[1],)
+    assert differences.all == tuple(found)
 
 
 def test_a_case_that_differs_in_another_way_is_new() -> None:
     """It became slower in a second phase."""
     before = [difference("f/a", "compile cpu more")]
     found = [difference("f/a", "compile cpu more", "run cpu more")]
-    assert compare_nights(found, before, {"f/a"}).new == tuple(found)
+    assert compare_with_known(found, before, {"f/a"}).new == tuple(found)
 
 
 def test_what_was_not_measured_again_remains() -> None:
     """What was measured and is equal is over."""
     before = [difference("f/a", "run cpu more"), difference("f/b", "run cpu more")]
-    nights = compare_nights([], before, {"f/a"})
-    assert (nights.new, nights.all) == ((), (before[1],))
+    differences = compare_with_known([], before, {"f/a"})
+    assert (differences.new, differences.all) == ((), (before[1],))

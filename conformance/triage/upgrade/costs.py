@@ -18,6 +18,10 @@ LARGE: Final = 2.0
 """Ratio of processor times that a few samples on a busy host tell apart."""
 
 
+SEARCHED: Final = {"compile": "memory", "run": "memory", "leak": "leak"}
+"""Predicate, as for `--when`, of each name of memory that a search measures."""
+
+
 class CostChange(msgspec.Struct, frozen=True, kw_only=True):
     """A case that takes more or less time or memory at the new end.
 
@@ -74,7 +78,7 @@ def choose_searched(comparison: CaseComparison) -> SearchedCost:
         if isinstance(alarm, TimeComparison):
             ratio = abs(log(alarm.ratio.estimate))
             return (0 if alarm.clock is not Clock.CPU else 4 if ratio > log(LARGE) else 2), ratio
-        return (1 if alarm.name in {"compile", "run", "leak"} else 0), 0.0
+        return int(alarm.name in SEARCHED), 0.0
 
     alarm = max(comparison.alarms, key=weigh)
     if isinstance(alarm, GrowthComparison):
@@ -82,6 +86,5 @@ def choose_searched(comparison: CaseComparison) -> SearchedCost:
     if isinstance(alarm, TimeComparison):
         when = "time" if alarm.clock is Clock.CPU else ""
         return SearchedCost(when, alarm.phase, alarm.ratio.estimate > 1)
-    names = {"compile": "memory", "run": "memory", "leak": "leak"}
     low, high = alarm.medians
-    return SearchedCost(names.get(alarm.name, ""), None, high > low)
+    return SearchedCost(SEARCHED.get(alarm.name, ""), None, high > low)

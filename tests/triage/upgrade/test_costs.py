@@ -55,7 +55,7 @@ def test_memory_is_searched_for_if_time_is_equal() -> None:
 
 
 def test_no_search_measures_a_plan_or_waiting() -> None:
-    """They are told with both ends alone."""
+    """Such a difference is reported without a release."""
     assert choose(PLAN) == ("", None, True)
     assert choose(time("run", 1.5, Clock.WALL)) == ("", "run", True)
 
