@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FAMILY: Final = "performance"
 """Family that is measured by default."""
 TURN: Final = 12
-"""Cases by which the order of a day begins later than that of the day before."""
+"""Number of cases by which the start of the order moves each day."""
 
 
 def choose_measured_cases(context: ProjectContext, selection: Sequence[str]) -> list[Case]:

@@ -87,7 +87,7 @@ class ShrinkOptions:
     @property
     def limits(self) -> ShrinkLimits:
         """The limits of the search."""
-        # What is measured runs alone.
+        # Candidates at the same time would slow each other down.
         width = self.jobs if self.metric is None else 1
         return ShrinkLimits(probes=self.probes, seconds=self.timeout, width=width)
 
