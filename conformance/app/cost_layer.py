@@ -12,8 +12,7 @@ from conformance.app.bisect import LOGS, open_trials
 from conformance.app.mixed_cells import plan_mixed
 from conformance.app.session import Session
 from conformance.app.target import make_log_name
-from conformance.search.predicates import PointKind
-from conformance.triage.layers.answer import Layer, LayerAnswer
+from conformance.triage.layers.answer import Layer, LayerAnswer, judge_sources
 
 if TYPE_CHECKING:
     from conformance.app.bisect import BisectResult
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from conformance.app.search_options import SearchOptions
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
+    from conformance.search.predicates import PointKind
 
 UNKNOWN: Final = "neither release's Python code can be measured with the jaxlib of the other"
 
@@ -55,15 +55,15 @@ def find_cost_layer(
         cell_of=mixed.__getitem__, progress=lambda _: None,
     ) as trials:  # fmt: skip
         states = trials.decide(found.answer.predicate, (0, 1))
-    return judge_sources(
+    return name_cost_layer(
         states[0].kind, states[1].kind, (good.release, bad.release), options.phase or ""
     )
 
 
-def judge_sources(
+def name_cost_layer(
     newer: PointKind, older: PointKind, releases: tuple[str, str], phase: str
 ) -> LayerAnswer:
-    """Return the layer by what the Python code of each release does with the other jaxlib.
+    """Return the layer of a measured change, see `judge_sources`.
 
     Args:
         newer: State of the Python code of the bad release with the jaxlib of the good one.
@@ -72,17 +72,14 @@ def judge_sources(
         phase: The phase that was measured, empty for memory.
     """
     good, bad = releases
-    python = newer is PointKind.BAD or older is PointKind.GOOD
-    jaxlib = newer is PointKind.GOOD or older is PointKind.BAD
+    layer = judge_sources(newer, older)
+    if layer is Layer.OUTSIDE:
+        return LayerAnswer(layer=Layer.NOT_SEPARABLE, reason=UNKNOWN)
+    if layer is Layer.RUNTIME:
+        # Of jaxlib, only the time of the compiler itself tells which part.
+        layer = Layer.COMPILER if phase == "compile" else Layer.JAXLIB
     reason = (
         f"the Python code of {bad} with the jaxlib of {good} is {newer}, "
         f"that of {good} with the jaxlib of {bad} is {older}"
     )
-    if python and jaxlib:
-        return LayerAnswer(layer=Layer.INTERACTION, reason=reason)
-    if python:
-        return LayerAnswer(layer=Layer.PYTHON, reason=reason)
-    if jaxlib:
-        layer = Layer.COMPILER if phase == "compile" else Layer.JAXLIB
-        return LayerAnswer(layer=layer, reason=reason)
-    return LayerAnswer(layer=Layer.NOT_SEPARABLE, reason=UNKNOWN)
+    return LayerAnswer(layer=layer, reason=reason)

@@ -14,8 +14,8 @@ from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from conformance.search.endpoints import AlikeError, EndpointsError, choose_predicate
 from conformance.search.equivalence import format_ending
-from conformance.search.predicates import Endpoints, PointKind, classify_sample
-from conformance.triage.layers.answer import BAD, Layer, LayerAnswer, refine_layer
+from conformance.search.predicates import Endpoints, classify_sample
+from conformance.triage.layers.answer import BAD, Layer, LayerAnswer, judge_sources, refine_layer
 from conformance.triage.layers.recording import CallError
 from conformance.triage.layers.verdict import PAIRS, LayerJudge
 
@@ -151,14 +151,7 @@ class LayerSearch:
             (record,) = self.recordings.make_prober([mixed]).probe([mixed])
             side = StoredJob(record, self.recordings.observed)
             kinds.append(classify_sample(predicate, side).kind)
-        # Newer Python code that is bad with the older jaxlib, or the reverse.
-        python = kinds[0] is PointKind.BAD or kinds[1] is PointKind.GOOD
-        jaxlib = kinds[0] is PointKind.GOOD or kinds[1] is PointKind.BAD
-        if python and jaxlib:
-            return Layer.INTERACTION
-        if python:
-            return Layer.PYTHON
-        return Layer.RUNTIME if jaxlib else Layer.OUTSIDE
+        return judge_sources(kinds[0], kinds[1])
 
 
 def _find_error(side: StoredJob) -> CallError | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.app.cost_layer import UNKNOWN, judge_sources
+from conformance.app.cost_layer import UNKNOWN, name_cost_layer
 from conformance.search.predicates import PointKind
 from conformance.triage.layers.answer import Layer
 
@@ -26,12 +26,12 @@ def test_the_part_that_brings_the_change_along_is_the_layer(
     newer: PointKind, older: PointKind, phase: str, layer: Layer
 ) -> None:
     """One mixture is enough if the other cannot run."""
-    found = judge_sources(newer, older, ("0.6.0", "0.6.1"), phase)
+    found = name_cost_layer(newer, older, ("0.6.0", "0.6.1"), phase)
     assert found.layer is layer
     assert f"the Python code of 0.6.1 with the jaxlib of 0.6.0 is {newer}" in found.reason
 
 
 def test_two_mixtures_that_fail_say_nothing() -> None:
     """The layer is not guessed."""
-    found = judge_sources(OTHER, OTHER, ("0.6.0", "0.6.1"), "run")
+    found = name_cost_layer(OTHER, OTHER, ("0.6.0", "0.6.1"), "run")
     assert (found.layer, found.reason) == (Layer.NOT_SEPARABLE, UNKNOWN)

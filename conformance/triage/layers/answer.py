@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from conformance.search.predicates import PointKind
+
 if TYPE_CHECKING:
     from conformance.triage.layers.passes import PassFinding
 
@@ -83,6 +85,26 @@ class LayerAnswer:
     differing: int = 0
     passes: PassFinding | None = None
     is_failure: bool = False
+
+
+def judge_sources(newer: PointKind, older: PointKind) -> Layer:
+    """Return the layer by what the Python code of each release does with the other jaxlib.
+
+    Args:
+        newer: State of the Python code of the bad release with the jaxlib of the good one.
+        older: State of the Python code of the good release with the jaxlib of the bad one.
+
+    Returns:
+        `PYTHON`, `RUNTIME` for jaxlib, `INTERACTION`, or `OUTSIDE` if neither says anything.
+    """
+    # Newer Python code that is bad with the older jaxlib, or the reverse.
+    python = newer is PointKind.BAD or older is PointKind.GOOD
+    jaxlib = newer is PointKind.GOOD or older is PointKind.BAD
+    if python and jaxlib:
+        return Layer.INTERACTION
+    if python:
+        return Layer.PYTHON
+    return Layer.RUNTIME if jaxlib else Layer.OUTSIDE
 
 
 def refine_layer(answer: LayerAnswer, outside: Layer) -> LayerAnswer:
