@@ -22,7 +22,7 @@ from tests.shipped import CASES, FAMILY_NAMES
 if TYPE_CHECKING:
     from pathlib import Path
 
-TABLES = {"extensions", "scipy_functions", "zero_size_arrays"}
+TABLES = {"api_removals", "extensions", "scipy_functions", "zero_size_arrays"}
 """Families whose topics have no subject in common."""
 SCRIPTS = ROOT / "benchmarks" / "behaviour_changes" / "scripts"
 
