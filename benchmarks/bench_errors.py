@@ -1,20 +1,25 @@
 """How often `conformance bench` errs: false alarms, and planted differences that it misses.
 
-    python benchmarks/bench_errors.py alarms [RUNS]      a release against itself, all cases
-    python benchmarks/bench_errors.py planted [TRIES]    10 % slower, quadratic, 1 MB lost a call
+    python benchmarks/bench_errors.py LOG alarms [RUNS]         a release against itself, all cases
+    python benchmarks/bench_errors.py LOG planted [TRIES] [NAME]  10 % slower, quadratic, 1 MB lost
+    python benchmarks/bench_errors.py LOG summary
 
 The planted cases do more on 0.12.0.1 than on 0.12.0, two releases whose compilers are the same.
-Prints each alarm of equal releases, and each planted difference that was missed, with the seconds
-that a try takes.
+Each run and try is appended to LOG, one JSON object per line, so that they may be made on several
+days and beside each other; `benchmarks/history/bench_errors.jsonl` is the log of the README.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
+import os
 import tempfile
+from fnmatch import fnmatch
 from pathlib import Path
+from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.app.bench import BenchOptions, run_bench
 from conformance.app.bench_choice import FAMILY
@@ -22,6 +27,8 @@ from conformance.app.context import load_context
 from conformance.report.bench_text import describe_comparison
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.bench.comparison import CaseComparison
 
 BEFORE, AFTER = "0.12.0", "0.12.0.1"
@@ -70,56 +77,78 @@ def leaking(env):
 
 
 def main() -> None:
-    """Measure one kind of error."""
-    kind = sys.argv[1] if len(sys.argv) > 1 else ""
-    if kind == "alarms":
-        count_alarms(int(sys.argv[2]) if len(sys.argv) > 2 else 1)  # noqa: PLR2004
-    elif kind == "planted":
-        count_missed(int(sys.argv[2]) if len(sys.argv) > 2 else 1)  # noqa: PLR2004
-    else:
-        raise SystemExit(__doc__)
+    """Measure one kind of error, or print all that were measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("kind", choices=["alarms", "planted", "summary"])
+    parser.add_argument("count", type=int, nargs="?", default=1)
+    parser.add_argument("name", nargs="?", default="*")
+    options = parser.parse_args()
+    if options.kind == "summary":
+        summarize([json.loads(line) for line in options.log.read_text().splitlines()])
+        return
+    rows = (
+        find_alarms(options.count)
+        if options.kind == "alarms"
+        else try_planted(options.count, options.name)
+    )
+    for row in rows:
+        print(row, flush=True)
+        with options.log.open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
-def count_alarms(runs: int) -> None:
-    """Print the alarms of a release against itself."""
+def find_alarms(runs: int) -> Iterator[dict[str, Any]]:
+    """Yield the alarms of a release against itself, all cases of the family in each run."""
     context = load_context()
     cases = context.select_cases([FAMILY])
     cell = context.select_cells(None, ["latest"])[0][0]
-    alarms = total = 0
-    for number in range(runs):
-        start = perf_counter()
+    for _ in range(runs):
+        load, start = os.getloadavg()[0], perf_counter()
         found = run_bench(context, cases, [cell, cell], BenchOptions(), print_nothing).comparisons
-        alarmed = [one for one in found if one.alarms]
-        alarms, total = alarms + len(alarmed), total + len(found)
-        for one in alarmed:
-            print(f"  {describe_comparison(one)}")
-        seconds = perf_counter() - start
-        print(
-            f"run {number + 1}: {len(alarmed)} of {len(found)} cases, {seconds:.0f} s", flush=True
-        )
-    print(f"false alarms: {alarms} of {total}, {100 * alarms / total:.2f} %")
+        yield {
+            "kind": "alarms", "release": cell.release, "cases": len(found),
+            "phases": sum(len(one.time) for one in found),
+            "unmeasured": [one.case for one in found if one.problem],
+            "alarms": [describe_comparison(one) for one in found if one.alarms],
+            "seconds": round(perf_counter() - start), "load": round(load, 1),
+        }  # fmt: skip
 
 
-def count_missed(tries: int) -> None:
-    """Print how often each planted difference was found."""
+def try_planted(tries: int, name: str) -> Iterator[dict[str, Any]]:
+    """Yield whether each planted difference was found, in each try."""
     context = load_context()
-    cells = [context.select_cells(None, [name])[0][0] for name in (BEFORE, AFTER)]
+    cells = [context.select_cells(None, [release])[0][0] for release in (BEFORE, AFTER)]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "planted" / "planted.py"
         file.parent.mkdir()
         file.write_text(PLANTED)
-        for case in context.select_cases([str(file)]):
-            found, longest = 0, 0.0
-            for _ in range(tries):
-                start = perf_counter()
-                (one,) = run_bench(
-                    context, [case], cells, BenchOptions(), print_nothing
-                ).comparisons
-                longest = max(longest, perf_counter() - start)
-                found += is_found(one)
-                if not is_found(one):
-                    print(f"  missed: {describe_comparison(one)}")
-            print(f"{case.id}: {found} of {tries}, at most {longest:.0f} s", flush=True)
+        cases = [case for case in context.select_cases([str(file)]) if fnmatch(case.name, name)]
+        for case in (case for _ in range(tries) for case in cases):
+            load, start = os.getloadavg()[0], perf_counter()
+            (one,) = run_bench(context, [case], cells, BenchOptions(), print_nothing).comparisons
+            yield {
+                "kind": case.name, "found": is_found(one), "text": describe_comparison(one),
+                "seconds": round(perf_counter() - start, 1), "load": round(load, 1),
+            }  # fmt: skip
+
+
+def summarize(rows: list[dict[str, Any]]) -> None:
+    """Print how often each kind of error was made."""
+    runs = [row for row in rows if row["kind"] == "alarms"]
+    alarms, cases = sum(len(row["alarms"]) for row in runs), sum(row["cases"] for row in runs)
+    if runs:
+        print(f"{len(runs)} runs of a release against itself: {alarms} alarms in {cases} "
+              f"comparisons of cases, {100 * alarms / cases:.2f} %; "
+              f"{sum(row['phases'] for row in runs)} phases; "
+              f"median {median(row['seconds'] for row in runs):.0f} s")  # fmt: skip
+    for kind in sorted({row["kind"] for row in rows} - {"alarms"}):
+        tries = [row for row in rows if row["kind"] == kind]
+        seconds = [row["seconds"] for row in tries]
+        loads = [row["load"] for row in tries]
+        print(f"{kind}: {sum(row['found'] for row in tries)} of {len(tries)} found, "
+              f"median {median(seconds):.0f} s, at most {max(seconds):.0f} s; "
+              f"load {min(loads)} to {max(loads)}")  # fmt: skip
 
 
 def is_found(comparison: CaseComparison) -> bool:

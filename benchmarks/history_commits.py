@@ -6,16 +6,19 @@
 CLONE is a clone of jax with its tags. For each line of a `changes.toml` the first of its cases is
 run on the release of the line and on the release before, and then on commits between the two. The
 answers are appended to LOG, one JSON object per line; lines that LOG has are not searched again.
+A table of signatures changes at many commits, so only the entries that a line names are searched.
 `--write` writes the culprits to the files of the history, and prints the disagreements.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import re
 import subprocess
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -32,11 +35,13 @@ from conformance.corpus.behaviour_changes import FILE_NAME, load_families
 from conformance.errors import ConformanceError
 from conformance.search.endpoints import DifferentFailuresError
 from conformance.triage.commits.commit_search import CommitVerdict
+from conformance.triage.programs.program import ProgramKind, ProgramTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.app.context import ProjectContext
+    from conformance.app.target import Target
     from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.model.case import Case
     from conformance.search.answers import SearchStep
@@ -47,6 +52,22 @@ LAYERS = ROOT / "benchmarks" / "history" / "layers.jsonl"
 """The log of `history_layers.py`."""
 PLACES = {"tpu": "tpu:v5e:2x2", "cpu-mp": "cpu-mp2"}
 """A place of each kind of platform."""
+SIGNATURES = "api_signatures"
+"""The family of tables."""
+ENTRIES = """
+import sys
+
+sys.path[:0] = {paths}
+from api_signatures import {module}
+
+value = {module}.{table}(None, **{params})
+tables = value if all(isinstance(v, dict) for v in value.values()) else {{"": value}}
+tables = {{key: table for key, table in tables.items() if isinstance(table, dict)}}
+entries = sorted((key, *entry) for key, table in tables.items() for entry in table.items())
+for entry in [e for e in entries if e[1] in {names}] or entries:
+    print(*entry)
+"""
+"""The script that prints entries of a table."""
 CITED = re.compile(r"jax-ml/jax(?:@([0-9a-f]{7,40})|(#\d+))")
 
 
@@ -132,6 +153,9 @@ def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict
     before = RELEASES[RELEASES.index(change.shown_at) - 1]
     case = context.select_cases([change.cases[0]])[0]
     options = make_options(case, change, before, change.shown_at)
+    target: Target = case
+    if case.family == SIGNATURES:
+        target, options = write_script(case, change), replace(options, when="output")
     row = {
         "case": change.cases[0], "release": change.shown_at, "summary": change.summary,
         "cited": change.source, "shown_by": change.shown_by, "culprit": "", "problem": "",
@@ -141,15 +165,29 @@ def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict
     start = perf_counter()
     try:
         try:
-            found = find_change(context, case, options, lambda _: None)
+            found = find_change(context, target, options, lambda _: None)
         except DifferentFailuresError:
             options = replace(options, when="ending")
-            found = find_change(context, case, options, lambda _: None)
-        culprit = find_commit(context, case, options, found, location=clone, say=lambda _: None)
+            found = find_change(context, target, options, lambda _: None)
+        culprit = find_commit(context, target, options, found, location=clone, say=lambda _: None)
         row |= describe(culprit)
     except ConformanceError as error:
         row["problem"] = str(error)
     return row | {"seconds": round(perf_counter() - start, 1)}
+
+
+def write_script(case: Case, change: BehaviourChange) -> ProgramTarget:
+    """Write a script that prints the entries of a table that a line names, all if it names none."""
+    quoted = re.findall(r"`([\w.]+)", change.summary)
+    text = ENTRIES.format(
+        paths=[str(ROOT), str(ROOT / "cases")], module=case.topic, table=case.name,
+        params=dict(case.params), names={name.rpartition(".")[2] for name in quoted},
+    )  # fmt: skip
+    folder = Path(tempfile.gettempdir()) / "entries"
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
+    file.write_text(text)
+    return ProgramTarget(kind=ProgramKind.SCRIPT, text=str(file))
 
 
 def make_options(

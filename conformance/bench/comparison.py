@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from conformance.bench.growth import Exponent, fit_exponent
-from conformance.bench.measured import PHASES
+from conformance.bench.measured import COMPILED, PHASES
 from conformance.bench.statistics import Ratio, adjust, estimate_ratio
 from conformance.model.case import FEWEST_SIZES
 
@@ -33,7 +33,9 @@ LARGER: Final = 0.2
 LARGER_BYTES: Final = 8 * 2**20
 """Difference of peak memory below which it is no alarm, in bytes."""
 COSTS: Final = ("flops", "bytes accessed")
-"""Estimates of the compiler that are compared."""
+"""Estimates of the compiler that are compared; those of single operands differ by release."""
+COSTLIER: Final = 0.1
+"""Relative difference of an estimate that is an alarm where nothing runs."""
 LEAK_NOISE: Final = 4
 """How often a leak must exceed the bytes that some measurement lost."""
 LEAKING: Final = 64 * 2**10
@@ -159,7 +161,13 @@ class MemoryComparison:
     def kind(self) -> str:
         """What differs, without figures."""
         low, high = self.medians
-        return f"memory of {self.name} {_describe_direction(high > low)}"
+        what = "estimate" if self.is_estimate else "memory"
+        return f"{what} of {self.name} {_describe_direction(high > low)}"
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether it is the compiler's estimate of what an executable does."""
+        return self.name.startswith("cost.")
 
     @property
     def medians(self) -> tuple[float, float]:
@@ -179,6 +187,12 @@ class MemoryComparison:
             far = abs(high - low) > max(LARGER * min(low, high), LARGER_BYTES)
             return apart and far
         return False
+
+    @property
+    def is_far_estimate(self) -> bool:
+        """Whether it is an estimate that differs by more than `COSTLIER`."""
+        low, high = sorted(self.medians)
+        return self.is_estimate and high > low * (1 + COSTLIER)
 
 
 def _describe_direction(is_more: bool) -> str:
@@ -212,11 +226,17 @@ class CaseComparison:
 
     @property
     def alarms(self) -> tuple[Comparison, ...]:
-        """The comparisons that are alarms; wall-clock time where the processor time is none."""
+        """The comparisons that are alarms.
+
+        Wall-clock time is one where the processor time is none, and an estimate of the compiler
+        where nothing runs: for an accelerator that the host lacks.
+        """
+        runs = any(one.phase not in COMPILED for one in self.time)
         alarmed = {one.phase for one in self.time if one.alarm and one.clock is Clock.CPU}
         time = [one for one in self.time if one.clock is not Clock.WALL or one.phase not in alarmed]
         found: tuple[Comparison, ...] = (*time, *self.growth, *self.memory)
-        return tuple(one for one in found if one.alarm)
+        estimates = [] if runs else [one for one in self.memory if one.is_far_estimate]
+        return (*(one for one in found if one.alarm), *estimates)
 
 
 def compare_times(
@@ -313,10 +333,7 @@ def _flatten(measured: Measured) -> dict[str, float]:
     compiled = measured.compiled
     sizes = {name: float(size) for name, size in measured.memory.items() if name != "baseline"}
     sizes |= {f"plan.{name}": float(size) for name, size in compiled.plan.items()}
-    # Estimates of single operands are not comparable between releases.
-    sizes |= {
-        f"cost.{n}": value for n, value in compiled.cost.items() if n in {"flops", "bytes accessed"}
-    }
+    sizes |= {f"cost.{name}": value for name, value in compiled.cost.items() if name in COSTS}
     for name in ("hlo_bytes", "hlo_instructions", "fusions"):
         size = getattr(compiled, name)
         if size is not None:

@@ -17,6 +17,8 @@ PHASES: Final = ("trace", "lower", "compile", "first", "run", "dispatch")
 `first` is the first call of an executable, `run` a later one, and `dispatch` the time until a call
 of the jitted function returns, before its result is there.
 """
+COMPILED: Final = frozenset({"trace", "lower", "compile"})
+"""Phases that an accelerator which the host lacks has, too."""
 LEAK_CALLS: Final = 50
 """Calls that look for a leak."""
 SECONDS: Final = 0.4

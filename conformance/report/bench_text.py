@@ -54,6 +54,8 @@ def describe_alarm(alarm: Comparison) -> str:
             )
         case MemoryComparison():
             low, high = (format_size(alarm.name, size) for size in alarm.medians)
+            if alarm.is_estimate:
+                return f"XLA's estimate of {alarm.name.removeprefix('cost.')} {low} -> {high}"
             return f"memory of {alarm.name} {low} -> {high}"
         case _:
             ratio = alarm.ratio

@@ -9,7 +9,9 @@ import pytest
 from conformance.bench.comparison import (
     CaseComparison,
     Clock,
+    Comparison,
     MemoryComparison,
+    TimeComparison,
     adjust_comparisons,
     compare_growth,
     compare_memory,
@@ -17,6 +19,7 @@ from conformance.bench.comparison import (
     to_json,
 )
 from conformance.bench.measured import Compiled, Measured, Taken
+from conformance.bench.statistics import estimate_ratio
 
 RUN = {("run", Clock.CPU), ("run", Clock.WALL)}
 CELLS = ("jax0.8.1-py311-cpu8", "jax0.8.2-py311-cpu8")
@@ -115,6 +118,22 @@ def test_memory_is_an_alarm_if_it_is_apart_and_matters(
 ) -> None:
     """No measurement may contradict it."""
     assert MemoryComparison(name=name, before=before, after=after).alarm is alarm
+
+
+def test_an_estimate_is_an_alarm_where_nothing_runs() -> None:
+    """Compiled for an accelerator that the host lacks; where a case runs, its time counts."""
+    flops = MemoryComparison(name="cost.flops", before=(2e9,), after=(1e9,))
+    few = MemoryComparison(name="cost.bytes accessed", before=(100.0,), after=(105.0,))
+    ratio = estimate_ratio([0.01] * 5, [0.01] * 5)
+
+    def find_alarms(phase: str) -> tuple[Comparison, ...]:
+        time = TimeComparison(phase=phase, clock=Clock.CPU, before=0.01, after=0.01, ratio=ratio)
+        return CaseComparison(
+            case="family/name", size=None, cells=CELLS, time=(time,), memory=(flops, few)
+        ).alarms
+
+    assert find_alarms("compile") == (flops,)
+    assert find_alarms("run") == ()
 
 
 def test_sizes_that_only_one_cell_has_are_left_out() -> None:

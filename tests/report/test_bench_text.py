@@ -47,6 +47,14 @@ def test_growth_and_memory_are_told_in_their_units() -> None:
     )
 
 
+def test_estimates_of_the_compiler_are_named_as_such() -> None:
+    """They stand for the time on an accelerator that the host lacks."""
+    flops = MemoryComparison(name="cost.flops", before=(2e9,), after=(1e9,))
+    assert describe_comparison(replace(CASE, time=(), memory=(flops,))) == (
+        "family/loop: XLA's estimate of flops 2e+09 -> 1e+09"
+    )
+
+
 def test_a_line_without_a_difference_has_the_ratios() -> None:
     """Of processor time, by phase."""
     assert describe_comparison(replace(CASE, time=(SAME,))) == (
