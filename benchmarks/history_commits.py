@@ -64,8 +64,10 @@ value = {module}.{table}(None, **{params})
 tables = value if all(isinstance(v, dict) for v in value.values()) else {{"": value}}
 tables = {{key: table for key, table in tables.items() if isinstance(table, dict)}}
 entries = sorted((key, *entry) for key, table in tables.items() for entry in table.items())
-for entry in [e for e in entries if e[1] in {names}] or entries:
-    print(*entry)
+names = {names}
+for entry in entries:
+    if not names or entry[1] in names:
+        print(*entry)
 """
 """The script that prints entries of a table."""
 CITED = re.compile(r"jax-ml/jax(?:@([0-9a-f]{7,40})|(#\d+))")
@@ -178,10 +180,15 @@ def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict
 
 def write_script(case: Case, change: BehaviourChange) -> ProgramTarget:
     """Write a script that prints the entries of a table that a line names, all if it names none."""
-    quoted = re.findall(r"`([\w.]+)", change.summary)
+    quoted = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)", change.summary)}
+    folder = ROOT / "cases" / SIGNATURES / "golden" / case.topic
+    known = "".join(
+        file.read_text()
+        for file in (folder / case.id.partition("/")[2].strip("]").replace("[", "@")).glob("value*")
+    )
     text = ENTRIES.format(
         paths=[str(ROOT), str(ROOT / "cases")], module=case.topic, table=case.name,
-        params=dict(case.params), names={name.rpartition(".")[2] for name in quoted},
+        params=dict(case.params), names={name for name in quoted if f"'{name}':" in known},
     )  # fmt: skip
     folder = Path(tempfile.gettempdir()) / "entries"
     folder.mkdir(exist_ok=True)

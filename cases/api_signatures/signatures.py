@@ -207,6 +207,7 @@ OF_THE_HOST = (
 @probe(params=OPTIONS, records="jax decides which options it has")
 def config_options(env, first, last):
     """The options of `jax.config` with their values, by the first letter after `jax_`."""
+    load_module("jax.experimental.pallas")  # defines options of its own
     return {
         name: render_default(value)
         for name, value in jax.config.values.items()
