@@ -18,6 +18,7 @@ from conformance.app.session import Session
 from conformance.bench.comparison import (
     SUSPICIOUS,
     CaseComparison,
+    Clock,
     adjust_comparisons,
     compare_growth,
     compare_memory,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.bench.comparison import Clock, TimeComparison
+    from conformance.bench.comparison import TimeComparison
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import FinishedJob, PlannedCell
@@ -210,7 +211,7 @@ class CellMeasurer:
             (one.phase, one.clock)
             for one in found.time
             if one.is_suspicious(self._options.threshold)
-        }
+        } | {(one.phase, Clock.CPU) for one in found.growth if one.alarm}
         return self._confirm(case, pair, found, suspected) if suspected else found
 
     def _confirm(

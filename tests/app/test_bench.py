@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from conformance.app.bench import CONFIRMING, LEAST, BenchOptions, CellMeasurer
+from conformance.app.bench import CONFIRMING, LEAST, SCREENING, BenchOptions, CellMeasurer
 from conformance.bench.comparison import CaseComparison, adjust_comparisons
 from conformance.bench.measured import MEASUREMENTS, Measured, Taken
 from conformance.engine.job import FinishedJob, Job
@@ -85,6 +85,18 @@ def test_a_case_with_sizes_has_exponents(tmp_path: Path) -> None:
     (found,) = compare(host, tmp_path, sizes=(10, 20, 40, 80))
     assert found.size == 80
     assert found.growth[0].alarm
+
+
+def test_growth_that_looks_different_is_measured_again(tmp_path: Path) -> None:
+    """Small sizes that other load slowed down in the first rounds are no alarm."""
+    host = Host(lambda *_: 0.0)
+    host.seconds = lambda release, n: (
+        8e-5 if release == "0.6.1" and len(host.asked) <= 2 * SCREENING else 1e-6 * (n or 1)
+    )
+    (found,) = compare(host, tmp_path, sizes=(10, 20, 40, 80))
+    assert len(host.asked) > 2 * SCREENING
+    assert found.growth[0].after.estimate > 0
+    assert found.alarms == ()
 
 
 def test_a_cell_that_cannot_run_the_case_says_why(tmp_path: Path) -> None:
