@@ -76,10 +76,10 @@ CITED = re.compile(r"jax-ml/jax(?:@([0-9a-f]{7,40})|(#\d+))")
 def main() -> None:
     """Search, or write what was found."""
     options = parse_options(__doc__ or "", "clone")
-    if options.write:
-        write_culprits(read_log(options.log), options.clone)
-        return
     context = checkout_context()
+    if options.write:
+        write_culprits(context, read_log(options.log), options.clone)
+        return
     for change in list_unsearched(options, list_changes()):
         row = search(context, change, str(options.clone))
         append(options.log, row)
@@ -255,7 +255,14 @@ def describe(culprit: PackageCulprit) -> dict[str, Any]:
     return found | {"problem": f"{len(names)} candidates: {' '.join(names[:20])}"}
 
 
-def write_culprits(rows: list[dict[str, Any]], clone: Path) -> None:
+def may_be_library(context: ProjectContext, row: dict[str, Any]) -> bool:
+    """Say whether a library that the case uses moved, too, so that jaxlib is not the only one."""
+    case = context.select_cases([row["case"]])[0]
+    used = {re.split(r"[^\w-]", requirement)[0] for requirement in case.requires}
+    return not used.isdisjoint(move.partition(" ")[0] for move in row.get("moves", ()))
+
+
+def write_culprits(context: ProjectContext, rows: list[dict[str, Any]], clone: Path) -> None:
     """Write the culprits to the files of the history, and print what disagrees."""
     # Where the search proves nothing, the layer may: it compiles one module with both compilers.
     of_jaxlib = {key_of(row) for row in read_log(LAYERS) if row["layer"] in ("compiler", "runtime")}
@@ -263,6 +270,7 @@ def write_culprits(rows: list[dict[str, Any]], clone: Path) -> None:
         row
         for row in rows
         if row["culprit"]
+        and not (row["culprit"] == "jaxlib" and may_be_library(context, row))
         and (row["confirmed"] or (row["culprit"] == "jaxlib" and key_of(row) in of_jaxlib))
     ]
     found = {key_of(row): row["culprit"] for row in sure}
