@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -60,6 +61,8 @@ CONFIRMING_SECONDS: Final = 60.0
 """Seconds after which no further round begins, of a case that takes long."""
 LEAST: Final = 10
 """Rounds that decide, at least."""
+GLANCE: Final = 4
+"""Rounds that decide after which a difference that is gone is looked for no longer."""
 LEAK_ROUNDS: Final = 3
 """Rounds that look for a leak."""
 
@@ -73,7 +76,7 @@ class BenchOptions:
             other round is needed.
         seconds: Seconds of a job within which its passes are to end.
         screening: Rounds of all cells.
-        jobs: Cells that are measured at the same time in these rounds.
+        jobs: Cases that are measured at the same time, each with one job at a time.
         threshold: Distance of the first estimate of a ratio from 1 that asks for more rounds.
         scale: Whether cases without sizes are measured with arguments of several lengths.
     """
@@ -182,7 +185,7 @@ class CellMeasurer:
         rounds = _CaseRounds(case)
         everywhere = range(len(self._cells))
         for number in range(self._options.screening):
-            self._measure_round(rounds, everywhere, number, together=self._options.jobs > 1)
+            self._measure_round(rounds, everywhere, number)
         largest = {index: rounds.select_largest(index) for index in rounds.measured}
         places = [(one.cell.id, one.release) for one in self._cells]
         self.series += collect_series(case.id, places, largest)
@@ -211,7 +214,9 @@ class CellMeasurer:
             (one.phase, one.clock)
             for one in found.time
             if one.is_suspicious(self._options.threshold)
-        } | {(one.phase, Clock.CPU) for one in found.growth if one.alarm}
+            # Jobs beside each other wait for one another.
+            and (self._options.jobs == 1 or one.clock is not Clock.WALL)
+        }
         return self._confirm(case, pair, found, suspected) if suspected else found
 
     def _confirm(
@@ -231,11 +236,16 @@ class CellMeasurer:
             if fresh.problems:
                 return replace(found, problem="; ".join(fresh.problems.values()))
             is_late = time.monotonic() >= end
-            if number + 1 < LEAST and not is_late:
+            if number + 1 < LEAST and number + 1 != GLANCE and not is_late:
                 continue
             sides = (fresh.select_largest(i) for i in pair)
             decided = compare_times(*sides, confirm=suspected)
-            if is_late or all(one.is_decided(self._options.precision) for one in decided):
+            is_gone = not any(one.is_suspicious(self._options.threshold) for one in decided)
+            if is_late or (number + 1 == GLANCE and is_gone):
+                break
+            if number + 1 >= LEAST and all(
+                one.is_decided(self._options.precision) for one in decided
+            ):
                 break
         rest = [one for one in found.time if (one.phase, one.clock) not in suspected]
         again = compare_growth(*(fresh.group_sizes(i) for i in pair)) if grows else found.growth
@@ -248,7 +258,6 @@ class CellMeasurer:
         number: int,
         *,
         only_largest: bool = False,
-        together: bool = False,
     ) -> None:
         """Measure a case once in each cell: there and, in the next round, back (ABBA)."""
         settings = make_settings(
@@ -256,14 +265,10 @@ class CellMeasurer:
             calls=LEAK_CALLS if number < LEAK_ROUNDS else 0, only_largest=only_largest,
         )  # fmt: skip
         order = [index for index in cells if index not in rounds.problems]
-        jobs = {
-            Job(case=rounds.case, planned=self._cells[index], alone=True, measure=settings): index
-            for index in (order if number % 2 == 0 else reversed(order))
-        }
-        # One batch for each job where each is to be alone.
-        batches = [list(jobs)] if together else [[job] for job in jobs]
-        for finished in (one for batch in batches for one in self._executor.run(batch)):
-            index, found = jobs[finished.job], read_measured(finished)
+        for index in order if number % 2 == 0 else reversed(order):
+            job = Job(case=rounds.case, planned=self._cells[index], alone=True, measure=settings)
+            (finished,) = self._executor.run([job])
+            found = read_measured(finished)
             if isinstance(found, str):
                 rounds.problems[index] = found
             else:
@@ -290,10 +295,10 @@ def describe_host(jobs: int = 1) -> str:
     """Return the processor, the load and what is counted on this host, in a line.
 
     Args:
-        jobs: Cells that are measured at the same time in the first rounds.
+        jobs: Cases that are measured at the same time.
     """
     load = os.getloadavg()[0]
-    how = "one job at a time" if jobs == 1 else f"{jobs} jobs at a time, again one at a time"
+    how = "one job at a time" if jobs == 1 else f"{jobs} cases at a time"
     return (
         f"host: {plural(count_usable_cores(), 'core')}, load {load:.1f}, {platform.machine()}; "
         f"processor time and wall-clock time, {how}, nothing pinned"
@@ -358,9 +363,41 @@ def measure_cells(
     memory = psutil.virtual_memory().available * 3 // 4
     with closing(session.make_warm_executor(locks, slots=options.jobs, memory=memory)) as executor:
         bench = CellMeasurer(executor, planned, options)
-        for case in cases:
-            for comparison in bench.compare(case):
-                report(comparison)
-                found.append(comparison)
+        for comparison in compare_in_turn(bench, cases, options.jobs):
+            report(comparison)
+            found.append(comparison)
     releases = {one.cell.id: one.release for one in planned}
-    return BenchResult(releases, adjust_comparisons(found), bench.series)
+    # Cases that are measured at the same time end in any order.
+    found.sort(key=lambda one: one.case)
+    series = sorted(bench.series, key=lambda one: one.case)
+    return BenchResult(releases, adjust_comparisons(found), series)
+
+
+def compare_in_turn(
+    bench: CellMeasurer, cases: Iterable[Case], jobs: int
+) -> Iterator[CaseComparison]:
+    """Yield the comparisons of cases, so many of which are measured at the same time.
+
+    A case is taken only when its turn has come: a limit of minutes ends the cases.
+    """
+    if jobs == 1:
+        for case in cases:
+            yield from bench.compare(case)
+        return
+
+    def compare(case: Case) -> list[CaseComparison]:
+        return list(bench.compare(case))
+
+    threads = ThreadPoolExecutor(jobs, "case")
+    running: set[Future[list[CaseComparison]]] = set()
+    try:
+        for case in cases:
+            running.add(threads.submit(compare, case))
+            if len(running) == jobs:
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (one for future in ended for one in future.result())
+        for future in as_completed(running):
+            yield from future.result()
+    finally:
+        # After an interrupt the caller ends the workers, and with them what still runs.
+        threads.shutdown(wait=False, cancel_futures=True)

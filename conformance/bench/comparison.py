@@ -228,13 +228,15 @@ class CaseComparison:
     def alarms(self) -> tuple[Comparison, ...]:
         """The comparisons that are alarms.
 
-        Wall-clock time is one where the processor time is none, and an estimate of the compiler
-        where nothing runs: for an accelerator that the host lacks.
+        Wall-clock time is one where the processor time is none; growth where the processor time at
+        the largest size is one, as other growth is the noise of smaller sizes; an estimate of the
+        compiler where nothing runs: for an accelerator that the host lacks.
         """
         runs = any(one.phase not in COMPILED for one in self.time)
-        alarmed = {one.phase for one in self.time if one.alarm and one.clock is Clock.CPU}
-        time = [one for one in self.time if one.clock is not Clock.WALL or one.phase not in alarmed]
-        found: tuple[Comparison, ...] = (*time, *self.growth, *self.memory)
+        slower = {one.phase for one in self.time if one.alarm and one.clock is Clock.CPU}
+        time = [one for one in self.time if one.clock is not Clock.WALL or one.phase not in slower]
+        growth = [one for one in self.growth if one.phase in slower]
+        found: tuple[Comparison, ...] = (*time, *growth, *self.memory)
         estimates = [] if runs else [one for one in self.memory if one.is_far_estimate]
         return (*(one for one in found if one.alarm), *estimates)
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--jobs", default=1, show_default=True, metavar="N", type=click.IntRange(1, 64),
-    help="Measure so many cells at the same time in these rounds; what looks different, alone.",
+    help="Measure so many cases at the same time; then only their processor time counts.",
 )  # fmt: skip
 @click.option(
     "--markdown", default=None, metavar="FILE", type=click.Path(path_type=Path),

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from conformance.app.bench import CONFIRMING, LEAST, SCREENING, BenchOptions, CellMeasurer
+from conformance.app.bench import (
+    CONFIRMING,
+    GLANCE,
+    LEAST,
+    SCREENING,
+    BenchOptions,
+    CellMeasurer,
+    compare_in_turn,
+)
 from conformance.bench.comparison import CaseComparison, adjust_comparisons
 from conformance.bench.measured import MEASUREMENTS, Measured, Taken
 from conformance.engine.job import FinishedJob, Job
@@ -28,6 +36,7 @@ class Host:
         self.seconds = seconds
         self.asked: list[str] = []
         self.failing = ""
+        self.waiting: dict[str, float] = {}
         self._generator = np.random.default_rng(11)
 
     def run(self, jobs: Iterable[Job]) -> Iterator[FinishedJob]:
@@ -45,7 +54,8 @@ class Host:
 
     def _measure(self, release: str, size: int | None) -> Measured:
         seconds = self.seconds(release, size) * float(np.exp(self._generator.normal(0, 0.02)))
-        return Measured(size=size, passes=1, phases={"run": Taken(wall=seconds, cpu=seconds)})
+        taken = Taken(wall=seconds + self.waiting.get(release, 0.0), cpu=seconds)
+        return Measured(size=size, passes=1, phases={"run": taken})
 
 
 def compare(host: Host, folder: Path, *cells: Any, **more: Any) -> list[CaseComparison]:
@@ -87,16 +97,45 @@ def test_a_case_with_sizes_has_exponents(tmp_path: Path) -> None:
     assert found.growth[0].alarm
 
 
-def test_growth_that_looks_different_is_measured_again(tmp_path: Path) -> None:
-    """Small sizes that other load slowed down in the first rounds are no alarm."""
-    host = Host(lambda *_: 0.0)
-    host.seconds = lambda release, n: (
-        8e-5 if release == "0.6.1" and len(host.asked) <= 2 * SCREENING else 1e-6 * (n or 1)
-    )
+def test_growth_counts_where_the_largest_size_differs(tmp_path: Path) -> None:
+    """Small sizes that other load slowed down are no alarm."""
+    host = Host(lambda release, n: 8e-5 if release == "0.6.1" else 1e-6 * (n or 1))
     (found,) = compare(host, tmp_path, sizes=(10, 20, 40, 80))
-    assert len(host.asked) > 2 * SCREENING
-    assert found.growth[0].after.estimate > 0
+    assert found.growth[0].alarm
     assert found.alarms == ()
+
+
+def test_a_difference_that_is_gone_is_looked_for_no_longer(tmp_path: Path) -> None:
+    """A busy host in the first rounds costs few others."""
+    host = Host(lambda *_: 0.01)
+    host.seconds = lambda release, _: (
+        0.012 if release == "0.6.1" and len(host.asked) <= 2 * SCREENING else 0.01
+    )
+    (found,) = compare(host, tmp_path)
+    assert len(host.asked) == 2 * (SCREENING + GLANCE)
+    assert found.alarms == ()
+
+
+def test_cases_are_measured_beside_each_other(tmp_path: Path) -> None:
+    """Each case in turn in its cells, as alone."""
+    host = Host(lambda *_: 0.01)
+    cases = [job(tmp_path, name=f"case_{number}").case for number in range(5)]
+    bench = CellMeasurer(host, (OLD, NEW), BenchOptions(jobs=2))  # type: ignore[arg-type]
+    found = list(compare_in_turn(bench, cases, 2))
+    assert {one.case for one in found} == {case.id for case in cases}
+    assert len(host.asked) == 5 * 2 * SCREENING
+
+
+def test_jobs_beside_each_other_are_compared_by_processor_time(tmp_path: Path) -> None:
+    """They wait for one another, which says nothing about a release."""
+    host = Host(lambda *_: 0.01)
+    host.waiting = {"0.6.1": 0.01}
+    for jobs, rounds in ((1, SCREENING + LEAST), (2, SCREENING)):
+        host.asked.clear()
+        bench = CellMeasurer(host, (OLD, NEW), BenchOptions(jobs=jobs))  # type: ignore[arg-type]
+        (found,) = bench.compare(job(tmp_path).case)
+        assert len(host.asked) >= 2 * rounds if jobs == 1 else len(host.asked) == 2 * rounds
+        assert any(one.is_suspicious() for one in found.time)
 
 
 def test_a_cell_that_cannot_run_the_case_says_why(tmp_path: Path) -> None:

@@ -41,9 +41,10 @@ def test_growth_and_memory_are_told_in_their_units() -> None:
         phase="run", before=Exponent(1.02, 0.9, 1.1), after=Exponent(1.98, 1.9, 2.1)
     )
     leak = MemoryComparison(name="leak", before=(0.0,), after=(2.0**20,))
-    found = replace(CASE, size=2048, time=(), growth=(grown,), memory=(leak,))
+    found = replace(CASE, size=2048, time=(SLOWER,), growth=(grown,), memory=(leak,))
     assert describe_comparison(found) == (
-        "family/loop at 2048: run grows like n^1.0 -> n^2.0; memory of leak 0 B -> 1 MiB"
+        "family/loop at 2048: run 1.50 times (1.40 to 1.60, cpu, 200 µs -> 300 µs); "
+        "run grows like n^1.0 -> n^2.0; memory of leak 0 B -> 1 MiB"
     )
 
 
