@@ -103,3 +103,8 @@ def test_no_commit_is_looked_up_in_vain() -> None:
     """The table holds the commits that the history cites, and no others."""
     sources = [change.source for said in FAMILIES.values() for change in said.change]
     assert set(COMMITS) == {s.removeprefix(CITED) for s in sources if s.startswith(CITED)}
+
+
+def test_most_lines_say_which_names_they_are_about() -> None:
+    """By which `conformance scan` finds the code that they touch."""
+    assert sum(bool(change.touches) for change in DECLARED) >= 0.85 * len(DECLARED)

@@ -36,7 +36,7 @@ LAYERS = (
     {"search"},
     {"engine"},
     {"judge", "golden"},
-    {"laws", "bench"},
+    {"laws", "bench", "scan"},
     {"ir", "cells", "corpus"},
     {"remote_cache"},
     {"locking", "cache_folder"},

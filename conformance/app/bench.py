@@ -9,11 +9,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_c
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
 import psutil
 
+from conformance.app.bench_result import BenchResult
 from conformance.app.context import count_usable_cores
 from conformance.app.session import Session
 from conformance.bench.comparison import (
@@ -24,7 +24,6 @@ from conformance.bench.comparison import (
     compare_growth,
     compare_memory,
     compare_times,
-    to_json,
 )
 from conformance.bench.measured import (
     LEAK_CALLS,
@@ -35,11 +34,9 @@ from conformance.bench.measured import (
     make_settings,
 )
 from conformance.bench.series import Series, collect_series
-from conformance.bench.stored import StoredDifference
 from conformance.engine.job import Job
 from conformance.errors import UsageError
 from conformance.model.outcome import Outcome
-from conformance.report.bench_text import describe_alarm
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -87,50 +84,6 @@ class BenchOptions:
     screening: int = SCREENING
     jobs: int = 1
     threshold: float = SUSPICIOUS
-
-
-@dataclass(frozen=True, slots=True)
-class BenchResult:
-    """The result of a bench.
-
-    Attributes:
-        releases: The jax release of each cell, in their order.
-        comparisons: The comparisons of neighbouring cells.
-        series: What was measured over all cells.
-    """
-
-    releases: dict[str, str]
-    comparisons: list[CaseComparison]
-    series: list[Series]
-
-    @property
-    def differences(self) -> list[StoredDifference]:
-        """The cases with alarms, as they are stored."""
-        return [
-            StoredDifference(
-                case=one.case, size=one.size, cells=one.cells,
-                releases=(self.releases[one.cells[0]], self.releases[one.cells[1]]),
-                text="; ".join(map(describe_alarm, one.alarms)),
-                kinds=tuple(alarm.kind for alarm in one.alarms),
-            )
-            for one in self.comparisons
-            if one.alarms
-        ]  # fmt: skip
-
-    def to_json(self, host: str, differences: Sequence[StoredDifference]) -> dict[str, Any]:
-        """Return the result as JSON data, which `conformance.bench.stored` reads.
-
-        Args:
-            host: The host before the first measurement, see `describe_host`.
-            differences: The differences to store, also those of earlier nights.
-        """
-        return {
-            "host": host,
-            "releases": list(dict.fromkeys(self.releases.values())),
-            "comparisons": [row for one in self.comparisons for row in to_json(one)],
-            "differences": msgspec.to_builtins(list(differences)),
-            "series": msgspec.to_builtins(self.series),
-        }  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -46,6 +46,7 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
         "upgrade": CommandEntry(
             "upgrade", "Show what breaks and what changes between two releases."
         ),
+        "scan": CommandEntry("scan", "Show what an upgrade changes for code, without running it."),
     },
     "Reproduce": {
         "bisect": CommandEntry("bisect", "Find the release that changed the behavior of a target."),

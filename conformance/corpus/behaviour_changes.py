@@ -57,6 +57,8 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         culprit: The commit of jax that made the change, `jax@<hash>`, or `jaxlib`, found by running
             the first case; empty if it was not searched for, or not found.
         layer: The layer that made the change, found by repeating its computations, or empty.
+        touches: Names of code that the change is about, e.g. `jax.numpy.clip(a_min, a_max)` for
+            calls with one of these keywords; empty for those that the summary quotes.
     """
 
     release: str
@@ -70,6 +72,7 @@ class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     why: str = ""
     culprit: Annotated[str, msgspec.Meta(pattern=CULPRIT)] = ""
     layer: str = ""
+    touches: tuple[str, ...] = ()
 
     @property
     def cases(self) -> tuple[str, ...]:

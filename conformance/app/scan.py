@@ -1,0 +1,153 @@
+"""`conformance scan`: what changes for a code base between two releases, without running it."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.app.scan_api import load_api
+from conformance.corpus.behaviour_changes import load_families
+from conformance.errors import UsageError
+from conformance.files import describe_os_error
+from conformance.scan.api import ROOT
+from conformance.scan.code_base import CodeBase, name_module
+from conformance.scan.hits import HitFinder
+from conformance.scan.result import FileHit, ScanResult
+from conformance.scan.touches import parse_touch
+from conformance.scan.uses import ModuleUses, find_uses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.app.context import ProjectContext
+    from conformance.scan.uses import NameUse
+
+SUFFIX: Final = ".py"
+SKIPPED: Final = frozenset({"node_modules", "site-packages", "__pycache__", "build", "dist"})
+"""Folders that are not the code base's own; so are those whose names begin with a dot."""
+FEW: Final = 40
+"""Files that one process reads faster than a pool starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ScannedFile:
+    file: Path
+    lines: int = 0
+    module: ModuleUses | None = None
+    problem: str = ""
+
+
+def scan(
+    context: ProjectContext, paths: Sequence[Path], old: str, new: str, *, every: bool = False
+) -> ScanResult:
+    """Return what changes for a code base between two releases.
+
+    Args:
+        context: The project, whose corpus has the history of JAX.
+        paths: Files and folders of the code base.
+        old: The present release, or a specifier of one.
+        new: The wanted release.
+        every: Whether a line of the history that names no parameter is a hit of each call of its
+            names.
+
+    Raises:
+        UsageError: If a path does not exist or holds no Python, or the ends are in the wrong order.
+    """
+    releases = [*context.releases.versions]
+    old, new = (context.find_release(name) for name in (old, new))
+    if releases.index(old) >= releases.index(new):
+        raise UsageError(f"--from {old} --to {new}: expected an older and a newer release")
+    files = list(dict.fromkeys(_list_files(paths)))
+    packages = {name_module(file)[0].partition(".")[0] for file in files} | {ROOT}
+    scanned = list(_scan_files(files, frozenset(packages)))
+    code = CodeBase(one.module for one in scanned if one.module is not None)
+    finder = _make_finder(context, old, new, every=every)
+    result = ScanResult(old, new, files=len(files), lines=sum(one.lines for one in scanned))
+    for one in scanned:
+        if one.module is None:
+            result.unreadable[one.file] = one.problem
+            continue
+        uses = map(code.follow_names, one.module.uses)
+        result.hits += _find_hits(one.file, uses, finder, result)
+    return result
+
+
+def _find_hits(
+    file: Path, uses: Iterable[NameUse], finder: HitFinder, result: ScanResult
+) -> Iterator[FileHit]:
+    """Yield the hits of a file, each change once for each line."""
+    seen = set()
+    for use in sorted(uses, key=lambda one: (one.line, one.column)):
+        result.uses += bool(use.option) or any(_is_public(name) for name in use.names)
+        for hit in finder.find(use):
+            key = (use.line, hit.kind, hit.name, hit.text)
+            if key not in seen:
+                seen.add(key)
+                yield FileHit(file=file, line=use.line, column=use.column, hit=hit)
+
+
+def _is_public(name: str) -> bool:
+    return name.partition(".")[0] == ROOT
+
+
+def _make_finder(context: ProjectContext, old: str, new: str, *, every: bool) -> HitFinder:
+    releases = [*context.releases.versions]
+    within = releases[releases.index(old) : releases.index(new) + 1]
+    changes = {
+        change: tuple(map(parse_touch, change.touches))
+        for family in load_families(context.project.cases).values()
+        for change in family.change
+        if change.shown_at in within[1:] and not change.platform
+    }
+    return HitFinder(load_api(context, within), changes, old, new, every=every)
+
+
+def _list_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the Python files of a code base.
+
+    Raises:
+        UsageError: If a path does not exist, or holds no Python.
+    """
+    for path in paths:
+        if path.is_file():
+            yield path
+            continue
+        if not path.is_dir():
+            raise UsageError(f"{path}: does not exist, expected a Python file or a folder")
+        found = False
+        for folder, folders, names in os.walk(path):
+            folders[:] = sorted(
+                name for name in folders if name not in SKIPPED and not name.startswith(".")
+            )
+            for name in sorted(names):
+                if name.endswith(SUFFIX):
+                    found = True
+                    yield Path(folder, name)
+        if not found:
+            raise UsageError(f"{path}: has no Python file")
+
+
+def _scan_files(files: Sequence[Path], packages: frozenset[str]) -> Iterable[_ScannedFile]:
+    read = partial(_scan_file, packages=packages)
+    if len(files) <= FEW:
+        return map(read, files)
+    with ProcessPoolExecutor() as pool:
+        return list(pool.map(read, files, chunksize=8))
+
+
+def _scan_file(file: Path, packages: frozenset[str]) -> _ScannedFile:
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        return _ScannedFile(file, problem=f"cannot be read: {describe_os_error(error)}")
+    name, is_package = name_module(file)
+    lines = source.count(b"\n")
+    try:
+        module = find_uses(source, name, is_package=is_package, packages=packages)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return _ScannedFile(file, lines, problem=f"is no Python source: {error}")
+    return _ScannedFile(file, lines, module)

@@ -1,0 +1,131 @@
+"""The public API of JAX release by release, read from the goldens of the corpus."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Final
+
+from conformance.golden.layout import make_variant_name
+from conformance.golden.store import GoldenStore
+from conformance.scan.api import Api, NameState
+from conformance.scan.signatures import DEPRECATED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.model.case import Case
+    from conformance.model.value import Leaf
+
+NAMES: Final = "api_removals/names_that_are_not_there*"
+"""Cases whose goldens list the public names that a release lacks, or warns of."""
+SIGNATURES: Final = "api_signatures"
+"""The family whose goldens have signatures and options."""
+OPTIONS: Final = "config_options"
+METHODS: Final = "methods"
+LISTED: Final = ("api_removals", "_names", "public.txt")
+"""The file with every public name, in the folder of cases."""
+VARIANT: Final = make_variant_name("cpu")
+_KEY: Final = re.compile(r"\[('[^']*')\]")
+
+
+def load_api(context: ProjectContext, releases: Sequence[str]) -> Api:
+    """Return the public API of releases.
+
+    Args:
+        context: The project.
+        releases: The releases, ascending.
+
+    Raises:
+        GoldenError: If a golden is corrupt or missing.
+    """
+    reader = _TableReader(GoldenStore(context.project.cases))
+    missing: dict[str, dict[str, dict[str, NameState]]] = {}
+    signatures: dict[str, dict[str, dict[str, str]]] = {}
+    options: dict[str, dict[str, str]] = {}
+    inventory = context.select_cases([NAMES])
+    tables = [case for case in context.select_cases([SIGNATURES]) if case.name != METHODS]
+    for release in releases:
+        missing[release], signatures[release], options[release] = {}, {}, {}
+        for case in inventory:
+            for (module, *names), state in reader.read(case, release):
+                missing[release].setdefault(module, {})[names[0] if names else ""] = NameState(
+                    state
+                )
+        for case in tables:
+            own = case.params.get("name", "")
+            for keys, text in reader.read(case, release):
+                if case.name == OPTIONS:
+                    options[release][keys[0]] = text
+                else:
+                    module, name = keys if len(keys) > 1 else (own, keys[0])
+                    signatures[release].setdefault(module, {})[name] = text
+    public = _read_names(context.project.cases.joinpath(*LISTED))
+    _add_signed_names(public, missing, signatures)
+    return Api(
+        releases=tuple(releases),
+        names={module: frozenset(listed) for module, listed in public.items()},
+        missing=missing, signatures=signatures, options=options,
+    )  # fmt: skip
+
+
+Entry = tuple[tuple[str, ...], str]
+"""The keys of an entry of a table, and its text."""
+
+
+class _TableReader:
+    """Reads the entries of tables, each content once: most stay the same for several releases.
+
+    Args:
+        store: The goldens.
+    """
+
+    def __init__(self, store: GoldenStore) -> None:
+        self._store = store
+        self._read: dict[tuple[str, str], list[Entry]] = {}
+
+    def read(self, case: Case, release: str) -> list[Entry]:
+        """Return the entries of the table that a case shows in a release."""
+        golden = self._store.lookup(case, VARIANT, release)
+        if golden is None or golden.value is None:
+            return []
+        key = (case.id, golden.span)
+        if key not in self._read:
+            self._read[key] = [_read_entry(leaf) for leaf in golden.value.leaves]
+        return self._read[key]
+
+
+def _read_entry(leaf: Leaf) -> Entry:
+    keys = tuple(ast.literal_eval(key) for key in _KEY.findall(leaf.path))
+    return keys, ast.literal_eval(leaf.data.decode())
+
+
+def _read_names(file: Path) -> dict[str, set[str]]:
+    """Return the listed names of each module; modules are names of their packages, too."""
+    _, *blocks = file.read_text(encoding="utf-8").split("\n\n")
+    names = {module: set(listed) for module, *listed in map(str.split, blocks)}
+    for module in list(names):
+        package, _, name = module.rpartition(".")
+        if package in names:
+            names[package].add(name)
+    return names
+
+
+def _add_signed_names(
+    names: dict[str, set[str]],
+    missing: Mapping[str, dict[str, dict[str, NameState]]],
+    signatures: Mapping[str, Mapping[str, Mapping[str, str]]],
+) -> None:
+    """Add the names of modules that are not listed, but whose signatures are recorded."""
+    modules = {module for signed in signatures.values() for module in signed} - names.keys()
+    for module in modules:
+        signed = {release: one.get(module, {}) for release, one in signatures.items()}
+        names[module] = {name for one in signed.values() for name in one if name.isidentifier()}
+        for release, found in signed.items():
+            missing[release][module] = {
+                name: NameState.WARNS if name in found else NameState.ABSENT
+                for name in names[module]
+                if name not in found or found[name].endswith(DEPRECATED)
+            }

@@ -1,0 +1,1 @@
+"""Names, signatures and behaviour that a code base touches, held against the history of JAX."""
