@@ -65,7 +65,8 @@ def test_a_call_has_its_arguments() -> None:
     found = called(source)
     shape = found["jax.f"].call
     assert shape is not None
-    assert (shape.positions, shape.keywords) == (1, {"a"})
+    assert shape.positions == 1
+    assert shape.keywords == {"a"}
     assert shape.more_positions
     assert shape.more_keywords
     partial = found["jax.jit"].call
