@@ -63,6 +63,7 @@ class TimeComparison:
         before: Median of the first cell, in seconds or instructions.
         after: Median of the second cell.
         ratio: After over before, from pairs.
+        fastest: The same of the fastest measurement of each cell: other load can only add to one.
         confirmed: Whether the pairs were measured after the suspicion arose.
         adjusted: P-value, adjusted for all confirmed comparisons by `adjust_comparisons`; 1 of
             those not confirmed.
@@ -73,6 +74,7 @@ class TimeComparison:
     before: float
     after: float
     ratio: Ratio
+    fastest: float
     confirmed: bool = False
     adjusted: float = 1.0
 
@@ -113,8 +115,10 @@ class TimeComparison:
         Args:
             threshold: Distance of the estimate from 1 from which on there may be one.
         """
-        near = 1 / (1 + threshold) < self.ratio.estimate < 1 + threshold
-        return not near and max(self.before, self.after) > SHORT
+        ratios = (self.ratio.estimate, self.fastest)
+        is_slower = min(ratios) >= 1 + threshold
+        is_faster = max(ratios) <= 1 / (1 + threshold)
+        return (is_slower or is_faster) and max(self.before, self.after) > SHORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +274,8 @@ def compare_times(
                 found.append(
                     TimeComparison(
                         phase=phase, clock=clock, before=median(low), after=median(high),
-                        ratio=ratio, confirmed=bool(confirm), adjusted=ratio.p if confirm else 1.0,
+                        ratio=ratio, fastest=min(high) / min(low), confirmed=bool(confirm),
+                        adjusted=ratio.p if confirm else 1.0,
                     )
                 )  # fmt: skip
     return tuple(found)

@@ -75,6 +75,19 @@ def test_what_was_not_measured_again_is_no_alarm() -> None:
     assert found.alarms == ()
 
 
+def test_one_slow_measurement_is_no_suspicion() -> None:
+    """The fastest of each cell are alike: other load explains the rest."""
+    before = [measured(0.01, 0.001) for _ in range(3)]
+    after = [measured(s, 0.001) for s in (0.01, 0.03, 0.02)]
+    (cpu, _) = compare_times(before, after)
+    assert cpu.ratio.estimate > 1.2
+    assert not cpu.is_suspicious()
+    (slower, _) = compare_times(before, [measured(0.02, 0.001) for _ in range(3)])
+    assert slower.is_suspicious()
+    (faster, _) = compare_times([measured(0.02, 0.001) for _ in range(3)], before)
+    assert faster.is_suspicious()
+
+
 def test_p_values_are_adjusted_for_their_number() -> None:
     """One of many equal comparisons is small by chance."""
     many = [compare(0.01, 0.01, 6) for _ in range(40)]
@@ -127,7 +140,9 @@ def test_an_estimate_is_an_alarm_where_nothing_runs() -> None:
     ratio = estimate_ratio([0.01] * 5, [0.01] * 5)
 
     def find_alarms(phase: str) -> tuple[Comparison, ...]:
-        time = TimeComparison(phase=phase, clock=Clock.CPU, before=0.01, after=0.01, ratio=ratio)
+        time = TimeComparison(
+            phase=phase, clock=Clock.CPU, before=0.01, after=0.01, ratio=ratio, fastest=1.0
+        )
         return CaseComparison(
             case="family/name", size=None, cells=CELLS, time=(time,), memory=(flops, few)
         ).alarms

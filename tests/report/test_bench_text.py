@@ -22,7 +22,7 @@ from conformance.report.bench_text import (
 
 SLOWER = TimeComparison(
     phase="run", clock=Clock.CPU, before=2e-4, after=3e-4,
-    ratio=Ratio(1.5, 1.4, 1.6, 0.0001, 16), confirmed=True, adjusted=0.001,
+    ratio=Ratio(1.5, 1.4, 1.6, 0.0001, 16), fastest=1.5, confirmed=True, adjusted=0.001,
 )  # fmt: skip
 SAME = replace(SLOWER, phase="trace", ratio=Ratio(1.01, 0.98, 1.03, 0.5, 5), confirmed=False)
 CASE = CaseComparison(case="family/loop", size=None, cells=("a", "b"), time=(SLOWER, SAME))

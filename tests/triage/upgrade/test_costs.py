@@ -18,7 +18,14 @@ def time(phase: str, ratio: float, clock: Clock = Clock.CPU) -> TimeComparison:
     """Return an alarm about the time of a phase."""
     seen = Ratio(estimate=ratio, low=ratio * 0.99, high=ratio * 1.01, p=1e-6, pairs=20)
     return TimeComparison(
-        phase=phase, clock=clock, before=1.0, after=ratio, ratio=seen, confirmed=True, adjusted=1e-5
+        phase=phase,
+        clock=clock,
+        before=1.0,
+        after=ratio,
+        ratio=seen,
+        fastest=ratio,
+        confirmed=True,
+        adjusted=1e-5,
     )
 
 
