@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from conformance.app.context import ProjectContext
 from conformance.app.scan_api import load_api
 from conformance.corpus.behaviour_changes import load_families
+from conformance.corpus.project import PACKAGE
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.scan.api import ROOT
@@ -23,7 +25,6 @@ from conformance.scan.uses import ModuleUses, find_uses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.app.context import ProjectContext
     from conformance.scan.uses import NameUse
 
 SUFFIX: Final = ".py"
@@ -41,13 +42,10 @@ class _ScannedFile:
     problem: str = ""
 
 
-def scan(
-    context: ProjectContext, paths: Sequence[Path], old: str, new: str, *, every: bool = False
-) -> ScanResult:
+def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> ScanResult:
     """Return what changes for a code base between two releases.
 
     Args:
-        context: The project, whose corpus has the history of JAX.
         paths: Files and folders of the code base.
         old: The present release, or a specifier of one.
         new: The wanted release.
@@ -57,6 +55,8 @@ def scan(
     Raises:
         UsageError: If a path does not exist or holds no Python, or the ends are in the wrong order.
     """
+    # The corpus that comes with the package: a project has cases of its own.
+    context = ProjectContext(PACKAGE)
     releases = [*context.releases.versions]
     old, new = (context.find_release(name) for name in (old, new))
     if releases.index(old) >= releases.index(new):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.app.context import load_context
 from conformance.app.scan import scan
 from conformance.cli.output import json_option
 from conformance.cli.words import CELLS
@@ -50,7 +49,7 @@ def command(
 
     Exit status: 0 no hits, 1 hits.
     """
-    result = scan(load_context(), paths, old, new, every=every)
+    result = scan(paths, old, new, every=every)
     output.print(*render_scan(result, every=verbose))
     output.write_json(make_scan_json(result))
     return ExitCode.UNEXPECTED if result.hits else ExitCode.OK

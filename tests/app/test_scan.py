@@ -47,7 +47,7 @@ def code(tmp_path: Path) -> Path:
 
 def test_hits_are_those_of_the_corpus(code: Path) -> None:
     """With their releases and places."""
-    result = scan(load_context(), [code], "0.5.3", "0.12.0.1")
+    result = scan([code], "0.5.3", "0.12.0.1")
     found = {(one.hit.kind, one.hit.name): (one.file.name, one.line, one.hit.release)
              for one in result.hits}  # fmt: skip
     assert found[HitKind.REMOVED, "jax.tree_map"] == ("compat.py", 1, "0.6.0")
@@ -64,15 +64,15 @@ def test_hits_are_those_of_the_corpus(code: Path) -> None:
 
 def test_a_shorter_way_has_fewer_hits(code: Path) -> None:
     """Only what changes between the ends counts."""
-    result = scan(load_context(), [code], "0.5.3", "0.6.0")
+    result = scan([code], "0.5.3", "0.6.0")
     assert HitKind.SIGNATURE not in {one.hit.kind for one in result.hits}
-    assert scan(load_context(), [code / "steps.py"], "0.11.2", "0.12.0").hits == []
+    assert scan([code / "steps.py"], "0.11.2", "0.12.0").hits == []
 
 
 def test_a_file_that_is_no_python_is_named(code: Path) -> None:
     """The others are scanned."""
     (code / "broken.py").write_text("def (")
-    result = scan(load_context(), [code], "0.5.3", "0.6.0")
+    result = scan([code], "0.5.3", "0.6.0")
     (problem,) = result.unreadable.values()
     assert problem.startswith("is no Python source")
     assert result.hits
@@ -93,14 +93,14 @@ def test_bad_input_is_one_error(
     """A path without Python, or ends in the wrong order."""
     (code.parent / "empty").mkdir()
     with pytest.raises(UsageError, match=words):
-        scan(load_context(), [code.parent / name for name in names], *ends)
+        scan([code.parent / name for name in names], *ends)
 
 
 def test_many_files_are_read_by_several_processes(tmp_path: Path) -> None:
     """With the same hits."""
     for number in range(60):
         (tmp_path / f"script_{number}.py").write_text("import jax\njax.tree_map(f, x)\n")
-    result = scan(load_context(), [tmp_path], "0.5.3", "0.6.0")
+    result = scan([tmp_path], "0.5.3", "0.6.0")
     assert len(result.hits) == result.files == 60
 
 

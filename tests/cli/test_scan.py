@@ -1,0 +1,35 @@
+"""`conformance scan`: exit status, text and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+GONE, THERE = (f"import jax\njax.{name}(f, x)\n" for name in ("tree_map", "tree.map"))
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "found"), [(GONE, 1, "1 removed"), (THERE, 0, "no hits")]
+)
+def test_a_hit_is_exit_status_1(project: Project, source: str, code: int, found: str) -> None:
+    """As of `upgrade`, where something breaks; the corpus is that of the package."""
+    project.write({"script.py": source})
+    ending = project.run("scan", "script.py", "--from", "0.5.3", "--to", "0.6.0")
+    assert ending.code == code
+    assert ending.out.splitlines()[-1] == (
+        f"0.5.3 -> 0.6.0: 1 file, 2 lines, 2 uses of jax; {found}"
+    )
+
+
+def test_json_has_the_place_of_each_hit(project: Project) -> None:
+    """And what the corpus knows about it."""
+    project.write({"script.py": GONE})
+    ending = project.run("scan", "script.py", "--from", "0.5.3", "--json", "-")
+    (hit,) = ending.json["hits"]
+    assert (hit["line"], hit["column"], hit["name"]) == (2, 1, "jax.tree_map")
+    assert (hit["kind"], hit["release"], hit["loud"]) == ("removed", "0.6.0", True)
+    assert hit["case"] == "api_removals/tree_functions[tree_map]"
