@@ -9,9 +9,10 @@ import pytest
 
 from conformance.bench.measured import MEASUREMENTS, PHASES, Measured, decode_measured
 from conformance.model.outcome import Outcome
+from tests.workbench import Bench, planned_cell
 
 if TYPE_CHECKING:
-    from tests.workbench import Bench
+    from pathlib import Path
 
 pytestmark = pytest.mark.cell
 WANTED = {"sizes": [None], "seconds": 0.2, "calls": 0, "scaled": False}
@@ -80,6 +81,18 @@ def test_a_slow_call_is_not_repeated(bench: Bench) -> None:
     (seen,) = measure(bench, body, calls=50)
     assert seen.phases["first"].wall > 1
     assert "run" not in seen.phases
+
+
+@pytest.mark.long
+def test_the_compilation_of_a_call_is_no_dispatch(tmp_path: Path) -> None:
+    """From 0.4.36 to 0.5.0 a call compiles again what was compiled ahead of time."""
+    body = """\
+        arrays = [np.full(4, i, np.float32) for i in range(200)]
+        return Program(lambda *arrays: sum(a[0] for a in arrays), arrays)
+    """
+    with Bench(planned_cell("0.5.0"), tmp_path) as bench:
+        (seen,) = measure(bench, body)
+    assert seen.phases["dispatch"].wall < seen.phases["compile"].wall / 5
 
 
 def test_a_longer_leading_axis_takes_more(bench: Bench) -> None:
