@@ -218,16 +218,17 @@ def test_download_can_be_forbidden(
 def test_failed_download_is_reported_once_with_three_remedies(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In seconds and in one line: why uv failed, and how to get the Python."""
+    """In one line: why uv failed, and how to get the Python; it is not tried again."""
     monkeypatch.delenv("UV_PYTHON_DOWNLOADS_JSON_URL", raising=False)
     monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", "http://127.0.0.1:9")
-    begun = time.monotonic()
-    messages = set()
+    messages, seconds = set(), []
     for _ in range(20):
+        begun = time.monotonic()
         with pytest.raises(MissingInterpreterError) as caught:
             find_interpreter("3.13")
         messages.add(str(caught.value))
-    assert time.monotonic() - begun < 15
+        seconds.append(time.monotonic() - begun)
+    assert sum(seconds[1:]) < seconds[0]
     (message,) = messages
     assert re.fullmatch(
         r"python 3\.13: no interpreter runs on this host "
