@@ -12,9 +12,7 @@ from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
-    from conformance.scan.hits import Hit
     from conformance.scan.result import FileHit, ScanResult
 
 TITLES: Final = {
@@ -93,15 +91,14 @@ def make_scan_json(result: ScanResult) -> dict[str, Any]:
         "unreadable": [
             {"file": str(file), "problem": problem} for file, problem in result.unreadable.items()
         ],
-        "hits": [_make_hit_json(one.file, one) for one in result.hits],
+        "hits": [_make_hit_json(one) for one in result.hits],
     }
 
 
-def _make_hit_json(file: Path, place: FileHit) -> dict[str, Any]:
-    hit: Hit = place.hit
-    change = hit.change
+def _make_hit_json(place: FileHit) -> dict[str, Any]:
+    hit, change = place.hit, place.hit.change
     return {
-        "file": str(file), "line": place.line, "column": place.column, "name": hit.name,
+        "file": str(place.file), "line": place.line, "column": place.column, "name": hit.name,
         "kind": hit.kind.value, "change": hit.text, "release": hit.release, "loud": hit.is_loud,
         "case": change.cases[0] if change is not None else None,
         "source": change.source if change is not None else None,

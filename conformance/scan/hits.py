@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from conformance.scan.api import ROOT, ApiName, NameState
+from conformance.scan.api import ApiName, NameState
 from conformance.scan.signatures import (
     find_misfit,
     find_moved,
@@ -110,14 +110,14 @@ class HitFinder:
         """
         if use.option:
             return [*self._find_option(use.option)]
-        names = [name.partition(".")[0] == ROOT and self._api.resolve(name) for name in use.names]
-        found = [name[0] for name in names if name]
-        if use.guarded or len(found) < len(names) or not found:
+        resolved = [self._api.resolve(name) for name in use.names]
+        found = [one[0] for one in resolved if one is not None]
+        if use.guarded or len(found) < len(resolved) or not found:
             return []
         # A name that may stand for several breaks only if all of them do.
-        each = [self._find_break(name, use) for name in found]
-        if all(each):
-            return [hit for hit in each[:1] if hit is not None]
+        breaks = [hit for name in found if (hit := self._find_break(name, use)) is not None]
+        if len(breaks) == len(found):
+            return breaks[:1]
         if len(found) > 1 or self._find_misfit(found[0], use, self._old):
             return []
         return [*self._find_silent(found[0], use)]
@@ -202,9 +202,9 @@ class HitFinder:
                 for parameter, before, after in defaults
             ]  # fmt: skip
 
-        listed = {release: list_moves(release) for release in self._after}
-        for move in listed[self._new]:
-            release = next(one for one in self._after if move in listed[one])
+        # Most calls have none, so that the releases between need not be looked at.
+        for move in list_moves(self._new):
+            release = next(one for one in self._after if move in list_moves(one))
             parameter, kind, text = move
             yield self._make(str(name), kind, release, text, [name.name, parameter])
 
