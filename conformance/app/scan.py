@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.context import ProjectContext
+from conformance.app.context import ProjectContext, count_usable_cores
 from conformance.app.scan_api import load_api
 from conformance.corpus.behaviour_changes import load_families
 from conformance.corpus.project import PACKAGE
+from conformance.engine.process_pool import map_in_processes
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.scan.api import ROOT
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".py"
 SKIPPED: Final = frozenset({"node_modules", "site-packages", "__pycache__", "build", "dist"})
 """Folders that are not the code base's own; so are those whose names begin with a dot."""
-FEW: Final = 40
-"""Files that one process reads faster than a pool starts."""
+CHUNK: Final = 8
+"""Files that a process gets at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,10 @@ def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> S
         raise UsageError(f"--from {old} --to {new}: expected an older and a newer release")
     files = list(dict.fromkeys(_list_files(paths)))
     packages = {name_module(file)[0].partition(".")[0] for file in files} | {ROOT}
-    scanned = list(_scan_files(files, frozenset(packages)))
+    read = partial(_scan_file, packages=frozenset(packages))
+    cores = count_usable_cores()
+    with map_in_processes(read, files, processes=cores, new=len(files), chunk=CHUNK) as found:
+        scanned = list(found)
     code = CodeBase(one.module for one in scanned if one.module is not None)
     finder = _make_finder(context, old, new, every=every)
     result = ScanResult(old, new, files=len(files), lines=sum(one.lines for one in scanned))
@@ -129,14 +132,6 @@ def _list_files(paths: Sequence[Path]) -> Iterator[Path]:
                     yield Path(folder, name)
         if not found:
             raise UsageError(f"{path}: has no Python file")
-
-
-def _scan_files(files: Sequence[Path], packages: frozenset[str]) -> Iterable[_ScannedFile]:
-    read = partial(_scan_file, packages=packages)
-    if len(files) <= FEW:
-        return map(read, files)
-    with ProcessPoolExecutor() as pool:
-        return list(pool.map(read, files, chunksize=8))
 
 
 def _scan_file(file: Path, packages: frozenset[str]) -> _ScannedFile:
