@@ -19,6 +19,7 @@ from history_commits import identify
 
 from conformance.app.scan_api import load_api
 from conformance.corpus.behaviour_changes import FILE_NAME, load_families
+from conformance.golden.store import GoldenStore
 from conformance.scan.signatures import parse_signature
 from conformance.scan.touches import OPTION, Touch
 from conformance.scan.uses import find_uses
@@ -99,7 +100,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     context = checkout_context()
-    api = load_api(context, [*context.releases.versions])
+    api = load_api(context, GoldenStore(context.project.cases), [*context.releases.versions])
     found: dict[tuple[str, str, str], tuple[Touch, ...]] = {}
     total = 0
     for family in load_families(ROOT / "cases").values():
@@ -141,7 +142,7 @@ def find_touches(context: ProjectContext, change: BehaviourChange, api: Api) -> 
         keywords = frozenset()
     inner = inner or [*names.values()] or [name for name in FAMILIES.get(family, ()) if name]
     touched = dict.fromkeys(inner)
-    return (*options, *(Touch(name=name, keywords=keywords) for name in touched))
+    return (*options, *(Touch(name=name, arguments=keywords) for name in touched))
 
 
 def find_name(text: str, api: Api) -> ApiName | None:

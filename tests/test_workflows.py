@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".github" / "workflows"
 FILES = sorted(FOLDER.glob("*.y*ml"))
+SCAN = ROOT / "examples" / "code-scanning" / "scan.yml"
+"""For projects that have their own code scanned."""
 PINNED = re.compile(r"uses: (?P<action>[\w./-]+)@(?P<sha>[0-9a-f]{40}) # v\d+(\.\d+)*")
 LINES = 1
 """Of shell that a step may have."""
 
-every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+every_file = pytest.mark.parametrize("file", [*FILES, SCAN], ids=lambda file: file.name)
 
 
 def read(file: Path) -> Any:
@@ -52,12 +54,14 @@ def run(*command: str | Path) -> str:
 def test_workflows_are_what_their_schema_says() -> None:
     """By a copy of the schema: nothing is asked of the network."""
     assert [file.name for file in FILES] == ["nightly.yml", "pull-request.yml"]
-    assert run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *FILES) == ""
+    assert (
+        run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *FILES, SCAN) == ""
+    )
 
 
 def test_nothing_in_them_is_unsafe() -> None:
     """By a linter: injection into shells, credentials that stay, rights that are too wide."""
-    assert run("zizmor", "--offline", "--no-progress", "--persona", "pedantic", FOLDER) == ""
+    assert run("zizmor", "--offline", "--no-progress", "--persona", "pedantic", FOLDER, SCAN) == ""
 
 
 def test_tox_lints_all_of_them() -> None:
@@ -80,7 +84,7 @@ def test_actions_are_pinned(file: Path) -> None:
 def test_an_action_is_everywhere_the_same() -> None:
     """One release of each, and of its parts."""
     found: dict[str, set[str]] = {}
-    for file in FILES:
+    for file in [*FILES, SCAN]:
         for match in PINNED.finditer(file.read_text()):
             action = "/".join(match["action"].split("/")[:2])
             found.setdefault(action, set()).add(match[0].partition("@")[2])
@@ -89,12 +93,16 @@ def test_an_action_is_everywhere_the_same() -> None:
 
 @every_file
 def test_rights_are_given_job_by_job(file: Path) -> None:
-    """None by default; nothing writes but what opens issues, or publishes pages."""
+    """None by default; the only ones that write open issues, publish pages or show hits."""
     workflow = read(file)
     assert workflow["permissions"] == {}
     for name, job in workflow["jobs"].items():
         writes = {right for right, kind in job["permissions"].items() if kind != "read"}
-        may = {"notify": {"issues"}, "pages": {"pages", "id-token"}}.get(name, set())
+        may = {
+            "notify": {"issues"},
+            "pages": {"pages", "id-token"},
+            "scan": {"security-events"},
+        }.get(name, set())
         assert writes == may, name
 
 
@@ -145,7 +153,7 @@ def calls() -> Iterator[list[str]]:
     config = configparser.ConfigParser(interpolation=None)
     config.read(ROOT / "tox.ini")
     local = config["testenv:nightly"]["commands"].replace("\\\n", " ").splitlines()
-    scripts = [step.get("run", "") for file in FILES for step in steps(file)]
+    scripts = [step.get("run", "") for file in [*FILES, SCAN] for step in steps(file)]
     for script in [*scripts, *local]:
         for match in re.finditer(r"conformance ([a-z][^)]*)", script):
             yield shlex.split(re.sub(r"\{[^{}]*\}", "", match[1]))

@@ -9,25 +9,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.context import ProjectContext, count_usable_cores
-from conformance.app.scan_api import load_api
+from conformance.app.scan_api import VARIANT, load_api
+from conformance.app.scan_effects import EffectReader
 from conformance.corpus.behaviour_changes import load_families
 from conformance.corpus.project import PACKAGE
 from conformance.engine.process_pool import map_in_processes
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
+from conformance.garbage_collection import pause_garbage_collection
+from conformance.golden.store import GoldenStore
+from conformance.scan import notebooks
 from conformance.scan.api import ROOT
 from conformance.scan.code_base import CodeBase, name_module
 from conformance.scan.hits import HitFinder
 from conformance.scan.result import FileHit, ScanResult
-from conformance.scan.touches import parse_touch
+from conformance.scan.scopes import RESULT
+from conformance.scan.touches import list_followed, parse_touch
 from conformance.scan.uses import ModuleUses, find_uses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from conformance.corpus.behaviour_changes import BehaviourChange
+    from conformance.scan.notebooks import CellLine
+    from conformance.scan.touches import Touch
     from conformance.scan.uses import NameUse
 
-SUFFIX: Final = ".py"
+SUFFIXES: Final = (".py", notebooks.SUFFIX)
 SKIPPED: Final = frozenset({"node_modules", "site-packages", "__pycache__", "build", "dist"})
 """Folders that are not the code base's own; so are those whose names begin with a dot."""
 CHUNK: Final = 8
@@ -39,6 +47,7 @@ class _ScannedFile:
     file: Path
     lines: int = 0
     module: ModuleUses | None = None
+    places: tuple[CellLine, ...] = ()
     problem: str = ""
 
 
@@ -63,24 +72,29 @@ def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> S
         raise UsageError(f"--from {old} --to {new}: expected an older and a newer release")
     files = list(dict.fromkeys(_list_files(paths)))
     packages = {name_module(file)[0].partition(".")[0] for file in files} | {ROOT}
-    read = partial(_scan_file, packages=frozenset(packages))
+    changes = _load_changes(context, releases[releases.index(old) + 1 : releases.index(new) + 1])
+    followed = list_followed(touch for touches in changes.values() for touch in touches)
+    read = partial(_scan_file, packages=frozenset(packages), followed=followed)
     cores = count_usable_cores()
     with map_in_processes(read, files, processes=cores, new=len(files), chunk=CHUNK) as found:
+        store = GoldenStore(context.project.cases)
+        api = load_api(context, store, releases[releases.index(old) : releases.index(new) + 1])
+        effects = EffectReader(context, store, VARIANT, old, new)
+        finder = HitFinder(api, changes, old, new, matters=effects.has_effect, every=every)
         scanned = list(found)
     code = CodeBase(one.module for one in scanned if one.module is not None)
-    finder = _make_finder(context, old, new, every=every)
     result = ScanResult(old, new, files=len(files), lines=sum(one.lines for one in scanned))
     for one in scanned:
         if one.module is None:
             result.unreadable[one.file] = one.problem
             continue
         uses = map(code.follow_names, one.module.uses)
-        result.hits += _find_hits(one.file, uses, finder, result)
+        result.hits += _find_hits(one, uses, finder, result)
     return result
 
 
 def _find_hits(
-    file: Path, uses: Iterable[NameUse], finder: HitFinder, result: ScanResult
+    scanned: _ScannedFile, uses: Iterable[NameUse], finder: HitFinder, result: ScanResult
 ) -> Iterator[FileHit]:
     """Yield the hits of a file, each change once for each line."""
     seen = set()
@@ -90,23 +104,27 @@ def _find_hits(
             key = (use.line, hit.kind, hit.name, hit.text)
             if key not in seen:
                 seen.add(key)
-                yield FileHit(file=file, line=use.line, column=use.column, hit=hit)
+                cell = scanned.places[use.line - 1] if scanned.places else None
+                yield FileHit(
+                    file=scanned.file, line=cell.line if cell else use.line, column=use.column,
+                    hit=hit, cell=cell,
+                )  # fmt: skip
 
 
 def _is_public(name: str) -> bool:
-    return name.partition(".")[0] == ROOT
+    return name.partition(".")[0] == ROOT and RESULT not in name
 
 
-def _make_finder(context: ProjectContext, old: str, new: str, *, every: bool) -> HitFinder:
-    releases = [*context.releases.versions]
-    within = releases[releases.index(old) : releases.index(new) + 1]
-    changes = {
+def _load_changes(
+    context: ProjectContext, releases: Collection[str]
+) -> dict[BehaviourChange, tuple[Touch, ...]]:
+    """Return the lines of the history that some releases show on CPUs, with their touches."""
+    return {
         change: tuple(map(parse_touch, change.touches))
         for family in load_families(context.project.cases).values()
         for change in family.change
-        if change.shown_at in within[1:] and not change.platform
+        if change.shown_at in releases and not change.platform
     }
-    return HitFinder(load_api(context, within), changes, old, new, every=every)
 
 
 def _list_files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -120,29 +138,51 @@ def _list_files(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
             continue
         if not path.is_dir():
-            raise UsageError(f"{path}: does not exist, expected a Python file or a folder")
+            raise UsageError(
+                f"{path}: does not exist, expected a Python file, a notebook or a folder"
+            )
         found = False
         for folder, folders, names in os.walk(path):
             folders[:] = sorted(
                 name for name in folders if name not in SKIPPED and not name.startswith(".")
             )
             for name in sorted(names):
-                if name.endswith(SUFFIX):
+                if name.endswith(SUFFIXES):
                     found = True
                     yield Path(folder, name)
         if not found:
-            raise UsageError(f"{path}: has no Python file")
+            raise UsageError(f"{path}: has no Python file and no notebook")
 
 
-def _scan_file(file: Path, packages: frozenset[str]) -> _ScannedFile:
+def _scan_file(file: Path, packages: frozenset[str], followed: frozenset[str]) -> _ScannedFile:
     try:
-        source = file.read_bytes()
+        content = file.read_bytes()
     except OSError as error:
         return _ScannedFile(file, problem=f"cannot be read: {describe_os_error(error)}")
     name, is_package = name_module(file)
-    lines = source.count(b"\n")
+    source: bytes | str = content
+    places: tuple[CellLine, ...] = ()
+    lines = content.count(b"\n")
     try:
-        module = find_uses(source, name, is_package=is_package, packages=packages)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        return _ScannedFile(file, lines, problem=f"is no Python source: {error}")
-    return _ScannedFile(file, lines, module)
+        if file.suffix == notebooks.SUFFIX:
+            notebook = notebooks.read_notebook(content)
+            name, source, places = "", notebook.source, notebook.places
+            lines = len(places)
+        # A syntax tree has no cycles, and many nodes.
+        with pause_garbage_collection():
+            module = find_uses(
+                source, name, is_package=is_package, packages=packages, results=followed
+            )
+    except SyntaxError as error:
+        return _ScannedFile(file, lines, problem=_describe_syntax_error(error, places))
+    except (ValueError, RecursionError) as error:
+        return _ScannedFile(file, lines, problem=f"cannot be read as Python: {error}")
+    return _ScannedFile(file, lines, module, places)
+
+
+def _describe_syntax_error(error: SyntaxError, places: Sequence[CellLine]) -> str:
+    where = f"line {error.lineno}"
+    if places and error.lineno:
+        cell = places[min(error.lineno, len(places)) - 1]
+        where = f"cell {cell.cell}, line {cell.line}"
+    return f"is no Python source: {error.msg} ({where})"

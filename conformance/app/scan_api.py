@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from conformance.golden.layout import make_variant_name
-from conformance.golden.store import GoldenStore
 from conformance.scan.api import Api, NameState
 from conformance.scan.signatures import DEPRECATED
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
+    from conformance.golden.store import GoldenStore
     from conformance.model.case import Case
     from conformance.model.value import Leaf
 
@@ -31,17 +31,18 @@ VARIANT: Final = make_variant_name("cpu")
 _KEY: Final = re.compile(r"\[('[^']*')\]")
 
 
-def load_api(context: ProjectContext, releases: Sequence[str]) -> Api:
+def load_api(context: ProjectContext, store: GoldenStore, releases: Sequence[str]) -> Api:
     """Return the public API of releases.
 
     Args:
         context: The project.
+        store: Its goldens.
         releases: The releases, ascending.
 
     Raises:
         GoldenError: If a golden is corrupt or missing.
     """
-    reader = _TableReader(GoldenStore(context.project.cases))
+    reader = _TableReader(store)
     missing: dict[str, dict[str, dict[str, NameState]]] = {}
     signatures: dict[str, dict[str, dict[str, str]]] = {}
     options: dict[str, dict[str, str]] = {}
@@ -98,8 +99,13 @@ class _TableReader:
 
 
 def _read_entry(leaf: Leaf) -> Entry:
-    keys = tuple(ast.literal_eval(key) for key in _KEY.findall(leaf.path))
-    return keys, ast.literal_eval(leaf.data.decode())
+    return tuple(map(_unquote, _KEY.findall(leaf.path))), _unquote(leaf.data.decode())
+
+
+def _unquote(text: str) -> str:
+    """Return the string of a literal; nearly all have no escapes, and there are many."""
+    plain = text[:1] == "'" and "\\" not in text
+    return text[1:-1] if plain else str(ast.literal_eval(text))
 
 
 def _read_names(file: Path) -> dict[str, set[str]]:

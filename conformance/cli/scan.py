@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.app.output_files import check_writable, write_file
 from conformance.app.scan import scan
 from conformance.cli.output import json_option
 from conformance.cli.words import CELLS
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
+from conformance.report.scan_sarif import make_scan_sarif
 from conformance.report.scan_text import make_scan_json, render_scan
 
 if TYPE_CHECKING:
@@ -34,22 +37,39 @@ if TYPE_CHECKING:
     "that is passed.",
 )  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Name every place of a hit.")
+@click.option(
+    "--sarif", metavar="FILE", type=click.Path(path_type=Path),
+    help="Write the hits as SARIF, which code scanning shows on pull requests.",
+)  # fmt: skip
 @json_option("the hits")
 def command(
-    *, paths: tuple[Path, ...], old: str, new: str, every: bool, verbose: bool, output: Output
+    *,
+    paths: tuple[Path, ...],
+    old: str,
+    new: str,
+    every: bool,
+    verbose: bool,
+    sarif: Path | None,
+    output: Output,
 ) -> int:
     """Find what an upgrade of jax changes for code, without running it.
 
-    PATH is a Python file or a folder. Names are resolved through imports, aliases and modules of
-    the code base, and compared with the public names, signatures and options of each release, and
-    with the names that the history of behaviour changes is about. No jax is imported.
+    PATH is a Python file, a notebook or a folder. Names are resolved through imports, aliases and
+    modules of the code base, and compared with the public names, signatures and options of each
+    release, and with the names and patterns that the history of behaviour changes is about. No jax
+    is imported.
 
     conformance scan src --from 0.5.3
     conformance scan train.py src --from 0.5.3 --to 0.9.0 --json hits.json
+    conformance scan src notebooks --from 0.5.3 --sarif scan.sarif
 
     Exit status: 0 no hits, 1 hits.
     """
+    if sarif is not None:
+        check_writable("--sarif", sarif)
     result = scan(paths, old, new, every=every)
+    if sarif is not None:
+        write_file("--sarif", sarif, readable_json(make_scan_sarif(result, Path.cwd())))
     output.print(*render_scan(result, every=verbose))
     output.write_json(make_scan_json(result))
     return ExitCode.UNEXPECTED if result.hits else ExitCode.OK

@@ -60,7 +60,7 @@ def _render_group(places: Sequence[FileHit], *, every: bool) -> Iterator[str]:
         yield f"    {hit.change.cases[0]}  {thread}"
     shown = places if every else places[:MOST_PLACES]
     more = f" and {len(places) - len(shown)} more" if len(shown) < len(places) else ""
-    yield f"    {', '.join(f'{one.file}:{one.line}' for one in shown)}{more}"
+    yield f"    {', '.join(one.place for one in shown)}{more}"
 
 
 def summarize_scan(result: ScanResult) -> str:
@@ -98,7 +98,8 @@ def make_scan_json(result: ScanResult) -> dict[str, Any]:
 def _make_hit_json(place: FileHit) -> dict[str, Any]:
     hit, change = place.hit, place.hit.change
     return {
-        "file": str(place.file), "line": place.line, "column": place.column, "name": hit.name,
+        "file": str(place.file), "cell": place.cell.cell if place.cell is not None else None,
+        "line": place.line, "column": place.column, "name": hit.name,
         "kind": hit.kind.value, "change": hit.text, "release": hit.release, "loud": hit.is_loud,
         "case": change.cases[0] if change is not None else None,
         "source": change.source if change is not None else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.scan.uses import UNKNOWN, Names
+from conformance.scan.scopes import UNKNOWN, Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,7 +48,11 @@ class CodeBase:
         Args:
             use: A use in one of the modules.
         """
-        names = frozenset(found for name in use.names for found in self._follow(name, DEEPEST))
+        if use.given or use.within:
+            use = replace(
+                use, given=self._follow_all(use.given), within=self._follow_all(use.within)
+            )
+        names = self._follow_all(use.names)
         if names == use.names:
             return use
         # The module that imports the name is the place where its absence shows. Where the name may
@@ -57,6 +61,9 @@ class CodeBase:
             use, names=names - {UNKNOWN}, guarded=use.guarded or UNKNOWN in names,
             imported=False, direct=False,
         )  # fmt: skip
+
+    def _follow_all(self, names: Names) -> Names:
+        return frozenset(found for name in names for found in self._follow(name, DEEPEST))
 
     def _follow(self, name: str, depth: int) -> Names:
         """Return the names that a dotted name stands for, itself if it is of another package."""

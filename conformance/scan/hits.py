@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from conformance.scan.api import ApiName, NameState
+from conformance.scan.scopes import RESULT
 from conformance.scan.signatures import (
     find_misfit,
     find_moved,
@@ -17,7 +18,7 @@ from conformance.scan.signatures import (
 from conformance.scan.touches import OPTION, is_touched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.scan.api import Api
@@ -81,7 +82,10 @@ class HitFinder:
         changes: Lines of the history after `old` and up to `new`, each with what it touches.
         old: The present release.
         new: The wanted release.
-        every: Whether a line that names no parameter is a hit of each call of its names.
+        matters: Says whether a line of the history makes a difference between both releases to code
+            that runs on the older one.
+        every: Whether each line matters, and one that is about no parameter and no pattern is a
+            hit of each call of its names.
     """
 
     def __init__(
@@ -91,16 +95,21 @@ class HitFinder:
         old: str,
         new: str,
         *,
+        matters: Callable[[BehaviourChange], bool],
         every: bool = False,
     ) -> None:
         self._api = api
+        self._matters = matters
         self._every = every
         self._old, self._new = old, new
         self._after = api.list_after(old, new)
         self._touching: defaultdict[str, list[tuple[BehaviourChange, Touch]]] = defaultdict(list)
+        self._behaviours: defaultdict[str, list[tuple[BehaviourChange, Touch]]] = defaultdict(list)
         for change, touches in changes.items():
             for touch in touches:
                 self._touching[touch.name].append((change, touch))
+                if self._is_behaviour(change, touch):
+                    self._behaviours[touch.name].append((change, touch))
 
     def find(self, use: NameUse) -> list[Hit]:
         """Return what changes for a use, nothing for code that asks for the version.
@@ -109,7 +118,9 @@ class HitFinder:
             use: The use, whose names are those of the modules that define them.
         """
         if use.option:
-            return [*self._find_option(use.option)]
+            return [*self._find_option(use)]
+        if any(RESULT in name for name in use.names):
+            return [*self._find_attribute(use)]
         resolved = [self._api.resolve(name) for name in use.names]
         found = [one[0] for one in resolved if one is not None]
         if use.guarded or len(found) < len(resolved) or not found:
@@ -122,15 +133,35 @@ class HitFinder:
             return []
         return [*self._find_silent(found[0], use)]
 
-    def _find_option(self, option: str) -> Iterator[Hit]:
-        options = self._api.options
+    def _find_option(self, use: NameUse) -> Iterator[Hit]:
+        option, options = use.option, self._api.options
         if option in options[self._old] and option not in options[self._new]:
             release = next(one for one in self._after if option not in options[one])
-            yield self._make(
-                option, HitKind.OPTION, release, f"the option `{option}` is gone", [option]
-            )
-        for change, _ in self._touching.get(f"{OPTION}{option}", ()):
-            yield _make_behaviour(option, change)
+            text = f"the option `{option}` is gone"
+            yield self._make(option, HitKind.OPTION, release, text, [option])
+        yield from self._find_behaviours(f"{OPTION}{option}", use)
+
+    def _is_behaviour(self, change: BehaviourChange, touch: Touch) -> bool:
+        """Say whether a line of the history may be a hit of the uses that its touch describes."""
+        # The signatures themselves say whether a call still fits.
+        if change.cases[0].startswith(SIGNATURES):
+            return False
+        # Code that runs does not see the words of an error.
+        return self._every or (change.shown_by != "error" and touch.is_specific)
+
+    def _find_attribute(self, use: NameUse) -> Iterator[Hit]:
+        """Yield what changes for the result of a call, or an attribute of it."""
+        if not use.guarded and len(use.names) == 1:
+            (name,) = use.names
+            yield from self._find_behaviours(name, use)
+
+    def _find_behaviours(
+        self, name: str, use: NameUse, positional: Collection[str] = ()
+    ) -> Iterator[Hit]:
+        """Yield the lines of the history that a use of a name meets."""
+        for change, touch in self._behaviours.get(name, ()):
+            if is_touched(touch, use, positional) and (self._every or self._matters(change)):
+                yield _make_behaviour(name, change)
 
     def _find_break(self, name: ApiName, use: NameUse) -> Hit | None:
         """Return how a use of a name raises, None if it does not."""
@@ -171,16 +202,9 @@ class HitFinder:
         if use.call is None or use.imported:
             return
         yield from self._find_other_arguments(name, use)
-        keywords = use.call.keywords
-        for change, touch in self._touching.get(str(name), ()):
-            # The signatures themselves say whether a call still fits.
-            if change.cases[0].startswith(SIGNATURES):
-                continue
-            # Code that runs does not see the words of an error.
-            if not self._every and (change.shown_by == "error" or not touch.keywords):
-                continue
-            if is_touched(touch, keywords, complete=not use.call.more_keywords):
-                yield _make_behaviour(str(name), change)
+        signature = parse_signature(self._api.get_signature(name, self._old))
+        positional = [one.name for one in signature.positional] if signature else []
+        yield from self._find_behaviours(str(name), use, positional)
 
     def _find_other_arguments(self, name: ApiName, use: NameUse) -> Iterator[Hit]:
         """Yield the parameters that mean something else for a call."""
@@ -231,6 +255,6 @@ class HitFinder:
 
 def _make_behaviour(name: str, change: BehaviourChange) -> Hit:
     return Hit(
-        name=name, kind=HitKind.BEHAVIOUR, release=change.shown_at, text=change.summary,
-        is_loud=change.shown_by in LOUDLY_SHOWN, change=change,
+        name=name.removeprefix(OPTION), kind=HitKind.BEHAVIOUR, release=change.shown_at,
+        text=change.summary, is_loud=change.shown_by in LOUDLY_SHOWN, change=change,
     )  # fmt: skip

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.scan.hits import Hit
+    from conformance.scan.notebooks import CellLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,15 +18,23 @@ class FileHit:
 
     Attributes:
         file: The file.
-        line: Line, from 1.
+        line: Line of the file, from 1; in a notebook, line of its cell.
         column: Column, from 1.
-        hit: What changes there.
+        hit: The change.
+        cell: The place in a notebook, None in a module.
     """
 
     file: Path
     line: int
     column: int
     hit: Hit
+    cell: CellLine | None = None
+
+    @property
+    def place(self) -> str:
+        """The file and the line, as Ruff writes them."""
+        cell = f"cell {self.cell.cell}:" if self.cell else ""
+        return f"{self.file}:{cell}{self.line}"
 
 
 @dataclass(slots=True)

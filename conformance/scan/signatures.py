@@ -59,6 +59,7 @@ class CallShape:
     Attributes:
         positions: Number of arguments by position.
         keywords: Names of the arguments by keyword.
+        texts: Arguments that are literal strings, by keyword or by position from 0.
         more_positions: Whether `*args` follow.
         more_keywords: Whether `**kwargs` follow.
         partial: Whether further arguments come later, as of `functools.partial` and decorators.
@@ -66,6 +67,7 @@ class CallShape:
 
     positions: int
     keywords: frozenset[str]
+    texts: frozenset[tuple[str, str]] = frozenset()
     more_positions: bool = False
     more_keywords: bool = False
     partial: bool = False

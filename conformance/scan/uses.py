@@ -5,17 +5,27 @@ from __future__ import annotations
 import ast
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from conformance.scan.scopes import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    PARTIAL,
+    UNKNOWN,
+    FunctionNode,
+    LocalFunction,
+    Names,
+    NameResolver,
+    NameScope,
+    close_over_mentions,
+    list_children,
+)
 from conformance.scan.signatures import CallShape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-UNKNOWN: Final = ""
-"""A value that is no name of a module."""
-PARTIAL: Final = "functools.partial"
 _CATCHING: Final = {
     "ImportError",
     "ModuleNotFoundError",
@@ -25,11 +35,6 @@ _CATCHING: Final = {
 }
 _VERSION: Final = re.compile(r"version", re.IGNORECASE)
 _OPTION: Final = re.compile(r"jax_[a-z0-9_]+|JAX_[A-Z0-9_]+")
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-Names = frozenset[str]
-"""The dotted names that a name may stand for; `UNKNOWN` is among them for any other value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,8 @@ class NameUse:
         direct: Whether the name is written as an attribute, and not bound by an import.
         guarded: Whether the code asks for the version, or handles its absence.
         option: An option of `jax.config`, empty for a name.
+        given: Dotted names of the values that it gets as arguments.
+        within: Dotted names of the callables that get the function around it, or decorate it.
     """
 
     names: Names
@@ -55,6 +62,8 @@ class NameUse:
     direct: bool = True
     guarded: bool = False
     option: str = ""
+    given: Names = frozenset()
+    within: Names = frozenset()
 
 
 @dataclass(slots=True)
@@ -74,15 +83,13 @@ class ModuleUses:
     uses: list[NameUse] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Scope:
-    names: dict[str, set[str]]
-    parent: _Scope | None = None
-    is_class: bool = False
-
-
 def find_uses(
-    source: str | bytes, name: str, *, is_package: bool, packages: Iterable[str]
+    source: str | bytes,
+    name: str,
+    *,
+    is_package: bool,
+    packages: Iterable[str],
+    results: Names = frozenset(),
 ) -> ModuleUses:
     """Return the uses of names of packages in the source of a module.
 
@@ -91,242 +98,234 @@ def find_uses(
         name: Dotted name of the module.
         is_package: Whether the module is the `__init__` of a package.
         packages: Top-level packages whose names count.
+        results: Dotted names of the callables whose results are followed: `jax.pmap(f).lower` is
+            a use of `jax.pmap().lower` if `jax.pmap` is among them.
 
     Raises:
         SyntaxError: If the source is no Python.
     """
-    finder = _UseFinder(name, is_package=is_package, packages=frozenset(packages))
-    return finder.find(ast.parse(source))
+    package = name if is_package else name.rpartition(".")[0]
+    finder = _UseFinder(NameResolver(package, results), frozenset(packages))
+    return finder.find(name, ast.parse(source))
 
 
 class _UseFinder:
     """Visits a module once, with the names of each scope."""
 
-    def __init__(self, name: str, *, is_package: bool, packages: frozenset[str]) -> None:
-        self._found = ModuleUses(name)
-        self._package = name if is_package else name.rpartition(".")[0]
+    def __init__(self, names: NameResolver, packages: Names) -> None:
+        self._names = names
         self._packages = packages
-        self._scope = _Scope({})
+        self._uses: list[tuple[NameUse, LocalFunction | None]] = []
+        self._functions: list[LocalFunction] = []
+        self._function: LocalFunction | None = None
+        """The function whose code is visited."""
+        self._lambdas: dict[ast.Lambda, LocalFunction] = {}
         self._guards = 0
-
-    def find(self, tree: ast.Module) -> ModuleUses:
-        self._scope = self._bind(tree.body)
-        for statement in tree.body:
-            self._visit(statement)
-        self._found.exports = {
-            key: frozenset(names) for key, names in self._scope.names.items() if names - {UNKNOWN}
+        self._visitors: dict[type[ast.AST], Callable[[Any], None]] = {
+            ast.Call: self._visit_call,
+            ast.Attribute: self._visit_name,
+            ast.Name: self._visit_name,
+            ast.Import: self._visit_import,
+            ast.ImportFrom: self._visit_import,
+            ast.Constant: self._visit_constant,
+            ast.ClassDef: self._visit_class,
+            ast.NamedExpr: self._visit_named_expression,
+            ast.Try: self._visit_try,
+            ast.If: self._visit_condition,
+            ast.IfExp: self._visit_condition,
+            **dict.fromkeys(FUNCTIONS, self._visit_function),
+            **dict.fromkeys(COMPREHENSIONS, self._visit_comprehension),
         }
-        return self._found
 
-    # Bindings: those of a scope are known before its code is visited, as functions run later.
-
-    def _bind(
-        self, body: Iterable[ast.AST], bound: Iterable[str] = (), *, is_class: bool = False
-    ) -> _Scope:
-        scope = _Scope({key: {UNKNOWN} for key in bound}, self._scope, is_class)
-        outer, self._scope = self._scope, scope
-        for node in _list_own(body):
-            self._bind_node(node)
-        self._scope = outer
-        return scope
-
-    def _bind_node(self, node: ast.AST) -> None:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            self._bind_import(node)
-        elif isinstance(node, ast.Assign):
-            names = self._resolve(node.value)
-            for target in node.targets:
-                self._bind_target(target, names)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            self._add(node.name, UNKNOWN)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            self._scope.names.setdefault(node.id, {UNKNOWN})
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            self._add(node.name, UNKNOWN)
-
-    def _bind_import(self, node: ast.Import | ast.ImportFrom) -> None:
-        module = self._find_module(node) if isinstance(node, ast.ImportFrom) else ""
-        for alias in node.names:
-            root = alias.name.partition(".")[0]
-            if alias.name == "*":
-                self._found.stars.append(module)
-            elif module:
-                self._add(alias.asname or alias.name, f"{module}.{alias.name}")
-            else:
-                self._add(alias.asname or root, alias.name if alias.asname else root)
-
-    def _bind_target(self, target: ast.expr, names: Names) -> None:
-        if isinstance(target, ast.Name):
-            self._scope.names.setdefault(target.id, set()).update(names or {UNKNOWN})
-
-    def _add(self, key: str, name: str) -> None:
-        self._scope.names.setdefault(key, set()).add(name)
-
-    def _find_module(self, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        parts = self._package.split(".")
-        parts = parts[: len(parts) - node.level + 1]
-        return ".".join([*parts, *filter(None, [node.module])])
-
-    # Names
-
-    def _resolve(self, node: ast.expr) -> Names:
-        """Return what an expression stands for, nothing for a value that is no name."""
-        if isinstance(node, ast.Attribute):
-            return frozenset(f"{name}.{node.attr}" for name in self._resolve(node.value) if name)
-        if isinstance(node, ast.Name):
-            scope: _Scope | None = self._scope
-            first = True
-            while scope is not None:
-                # A function does not see the names of the class around it.
-                if node.id in scope.names and (first or not scope.is_class):
-                    return frozenset(scope.names[node.id])
-                scope, first = scope.parent, False
-        return frozenset()
+    def find(self, name: str, tree: ast.Module) -> ModuleUses:
+        scope = self._names.scope = self._names.bind(tree.body)
+        self._visit_all(tree.body)
+        close_over_mentions(self._functions)
+        return ModuleUses(
+            name,
+            {key: frozenset(names) for key, names in scope.names.items() if names - {UNKNOWN}},
+            self._names.stars,
+            [
+                replace(use, within=frozenset(around.given)) if around and around.given else use
+                for use, around in self._uses
+            ],
+        )
 
     def _record(
-        self, node: ast.expr, names: Names, call: CallShape | None = None, *, option: str = ""
-    ) -> None:
+        self, node: ast.expr, names: Names, call: CallShape | None = None, *, option: str = "",
+        given: Names = frozenset(),
+    ) -> None:  # fmt: skip
         wanted = frozenset(name for name in names if name.partition(".")[0] in self._packages)
         if wanted or option:
-            self._found.uses.append(
-                NameUse(
-                    names=wanted, line=node.lineno, column=node.col_offset + 1, call=call,
-                    direct=isinstance(node, ast.Attribute), option=option,
-                    guarded=self._guards > 0 or UNKNOWN in names,
-                )
+            use = NameUse(
+                names=wanted, line=node.lineno, column=node.col_offset + 1, call=call,
+                direct=isinstance(node, ast.Attribute), option=option,
+                guarded=self._guards > 0 or UNKNOWN in names, given=given,
             )  # fmt: skip
+            self._uses.append((use, self._function))
 
     # Visits
 
     def _visit(self, node: ast.AST) -> None:
-        kind = type(node)
-        if kind is ast.Call:
-            self._visit_call(node)  # type: ignore[arg-type]
-        elif kind is ast.Attribute or kind is ast.Name:
-            self._visit_name(node)  # type: ignore[arg-type]
-        elif kind is ast.Import or kind is ast.ImportFrom:
-            self._visit_import(node)  # type: ignore[arg-type]
-        elif kind is ast.Constant:
-            self._visit_constant(node)  # type: ignore[arg-type]
-        elif isinstance(node, _FUNCTIONS):
-            self._visit_function(node)
-        elif isinstance(node, ast.ClassDef):
-            self._visit_class(node)
-        elif isinstance(node, _COMPREHENSIONS):
-            with self._inside(self._bind(node.generators)):
-                self._visit_all(ast.iter_child_nodes(node))
-        elif isinstance(node, ast.Try):
-            self._visit_try(node)
-        elif isinstance(node, (ast.If, ast.IfExp)) and _asks_for_version(node.test):
-            with self._guarded():
-                self._visit_all(ast.iter_child_nodes(node))
+        visitor = self._visitors.get(type(node))
+        if visitor is not None:
+            visitor(node)
         else:
-            self._visit_all(ast.iter_child_nodes(node))
+            for child in list_children(node):
+                self._visit(child)
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
         for node in nodes:
             self._visit(node)
 
     def _visit_name(self, node: ast.Attribute | ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            names: Names = frozenset()
-        else:
-            names = self._resolve(node)
+        names: Names = frozenset()
+        if isinstance(node.ctx, ast.Load):
+            names = self._names.resolve(node)
+            self._mention(node)
         if names - {UNKNOWN}:
             self._record(node, names)
+        if names:
+            self._visit_made(node)
         elif isinstance(node, ast.Attribute):
             self._visit(node.value)
 
+    def _visit_made(self, node: ast.expr) -> None:
+        """Visit the call whose result a name stands for, if it is within its expression."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        if isinstance(node, ast.Call):
+            self._visit(node)
+
+    def _mention(self, node: ast.expr) -> None:
+        """Note that the present function names another one of the module."""
+        if self._function is not None and (named := self._names.find_function(node)) is not None:
+            self._function.mentions.append(named)
+
     def _visit_call(self, node: ast.Call) -> None:
-        names = self._resolve(node.func)
+        names = self._names.resolve(node.func)
         arguments: list[ast.expr] = [*node.args]
-        if PARTIAL in names and arguments and (inner := self._resolve(arguments[0])):
-            self._record(arguments[0], inner, _describe_call(node, skipped=1, partial=True))
+        values = [*arguments, *(keyword.value for keyword in node.keywords)]
+        self._give(self._names.find_callees(node), values)
+        given = frozenset[str]().union(*map(self._names.resolve, values)) if names else names
+        if PARTIAL in names and arguments and (inner := self._names.resolve(arguments[0])):
+            shape = _describe_call(node, skipped=1, partial=True)
+            self._record(arguments[0], inner, shape, given=given)
             arguments = arguments[1:]
         elif names - {UNKNOWN}:
-            self._record(node.func, names, _describe_call(node))
+            self._record(node.func, names, _describe_call(node), given=given)
+            self._visit_made(node.func)
         else:
             self._visit(node.func)
+        self._mention(node.func)
         self._visit_all(arguments)
         self._visit_all(keyword.value for keyword in node.keywords)
 
+    def _give(self, callees: Names, values: Iterable[ast.expr]) -> None:
+        """Note which functions of the module a call of other packages gets."""
+        wanted = callees - {UNKNOWN}
+        for value in values if wanted else ():
+            function = self._names.find_function(value)
+            if isinstance(value, ast.Lambda):
+                function = self._lambdas.setdefault(value, LocalFunction())
+            if function is not None:
+                function.given |= wanted
+
     def _visit_import(self, node: ast.Import | ast.ImportFrom) -> None:
-        module = self._find_module(node) if isinstance(node, ast.ImportFrom) else ""
+        module = self._names.find_module(node) if isinstance(node, ast.ImportFrom) else ""
         for alias in node.names:
             if alias.name == "*":
                 continue
             name = f"{module}.{alias.name}" if module else alias.name
             if name.partition(".")[0] in self._packages:
-                self._found.uses.append(
-                    NameUse(
-                        names=frozenset({name}), line=alias.lineno, column=alias.col_offset + 1,
-                        imported=True, guarded=self._guards > 0,
-                    )
+                use = NameUse(
+                    names=frozenset({name}), line=alias.lineno, column=alias.col_offset + 1,
+                    imported=True, guarded=self._guards > 0,
                 )  # fmt: skip
+                self._uses.append((use, None))
 
     def _visit_constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and _OPTION.fullmatch(node.value):
             self._record(node, frozenset(), option=node.value.lower())
 
-    def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+    def _visit_named_expression(self, node: ast.NamedExpr) -> None:
+        self._names.bind_unknown(node.target)
+        self._visit(node.value)
+
+    def _visit_function(self, node: FunctionNode) -> None:
         arguments = node.args
         self._visit_all([*arguments.defaults, *filter(None, arguments.kw_defaults)])
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         named += [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
         self._visit_all(one.annotation for one in named if one.annotation is not None)
-        body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
-        if not isinstance(node, ast.Lambda):
+        if isinstance(node, ast.Lambda):
+            function = self._lambdas.setdefault(node, LocalFunction())
+            body: list[ast.AST] = [node.body]
+        else:
+            function = self._names.scope.functions.setdefault(node.name, LocalFunction())
+            body = [*node.body]
+            for decorator in node.decorator_list:
+                function.given |= self._names.find_callees(decorator) - {UNKNOWN}
             self._visit_all(node.decorator_list)
             if node.returns is not None:
                 self._visit(node.returns)
-        with self._inside(self._bind(body, [one.arg for one in named])):
+        self._functions.append(function)
+        outer, self._function = self._function, function
+        if outer is not None:
+            outer.mentions.append(function)
+        with self._inside(self._names.bind(body, [one.arg for one in named])):
             self._visit_all(body)
+        self._function = outer
 
     def _visit_class(self, node: ast.ClassDef) -> None:
         self._visit_all([*node.decorator_list, *node.bases])
         self._visit_all(keyword.value for keyword in node.keywords)
-        with self._inside(self._bind(node.body, is_class=True)):
+        with self._inside(self._names.bind(node.body, is_class=True)):
             self._visit_all(node.body)
+
+    def _visit_comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    ) -> None:
+        with self._inside(self._names.bind(node.generators)):
+            self._visit_all(list_children(node))
+
+    def _visit_condition(self, node: ast.If | ast.IfExp) -> None:
+        with self._guarded(asked=_asks_for_version(node.test)):
+            self._visit_all(list_children(node))
 
     def _visit_try(self, node: ast.Try) -> None:
         # The handlers are for releases on which the body fails.
-        if any(map(_is_catching, node.handlers)):
-            with self._guarded():
-                self._visit_all([*node.body, *node.handlers])
-        else:
+        with self._guarded(asked=any(map(_is_catching, node.handlers))):
             self._visit_all([*node.body, *node.handlers])
         self._visit_all([*node.orelse, *node.finalbody])
 
     @contextmanager
-    def _inside(self, scope: _Scope) -> Iterator[None]:
-        outer, self._scope = self._scope, scope
+    def _inside(self, scope: NameScope) -> Iterator[None]:
+        outer, self._names.scope = self._names.scope, scope
         yield
-        self._scope = outer
+        self._names.scope = outer
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        self._guards += 1
+    def _guarded(self, *, asked: bool) -> Iterator[None]:
+        self._guards += asked
         yield
-        self._guards -= 1
-
-
-def _list_own(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Yield the nodes of a scope, without those of the scopes within."""
-    waiting = [*body][::-1]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, *_COMPREHENSIONS)):
-            waiting += [*ast.iter_child_nodes(node)][::-1]
+        self._guards -= asked
 
 
 def _describe_call(node: ast.Call, *, skipped: int = 0, partial: bool = False) -> CallShape:
     plain = [one for one in node.args if not isinstance(one, ast.Starred)]
+    named: list[tuple[str, ast.expr]] = [
+        (str(number - skipped), one) for number, one in enumerate(plain)
+    ]
+    named += [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
     return CallShape(
         positions=len(plain) - skipped,
         keywords=frozenset(keyword.arg for keyword in node.keywords if keyword.arg),
+        texts=frozenset(
+            (name, one.value)
+            for name, one in named
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        ),
         more_positions=len(plain) < len(node.args),
         more_keywords=any(keyword.arg is None for keyword in node.keywords),
         partial=partial,

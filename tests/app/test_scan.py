@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,10 @@ from conformance.app.scan import scan
 from conformance.app.scan_api import load_api
 from conformance.corpus.behaviour_changes import load_families
 from conformance.errors import UsageError
+from conformance.golden.store import GoldenStore
 from conformance.report.scan_text import make_scan_json, render_scan
 from conformance.scan.hits import HitKind
+from conformance.scan.scopes import RESULT
 from conformance.scan.touches import OPTION, parse_touch
 
 if TYPE_CHECKING:
@@ -107,10 +110,63 @@ def test_many_files_are_read_by_several_processes(tmp_path: Path) -> None:
 def test_lines_of_the_history_are_about_public_names() -> None:
     """Of some release; options are names, too."""
     context = load_context()
-    api = load_api(context, [*context.releases.versions])
+    api = load_api(context, GoldenStore(context.project.cases), [*context.releases.versions])
     families = load_families(context.project.cases).values()
     touches = {text for one in families for change in one.change for text in change.touches}
-    names = {parse_touch(text).name for text in touches}
+    parsed = [*map(parse_touch, touches)]
+    names = {one.name.partition(RESULT)[0] for one in parsed} | {one.other for one in parsed} - {""}
     assert [
         name for name in names if not name.startswith(OPTION) and api.resolve(name) is None
     ] == []
+
+
+def test_notebooks_are_scanned(tmp_path: Path) -> None:
+    """A hit has its cell, as has an error of the syntax."""
+    cells = [["%pip install jax\n", "import jax\n"], ["# maps\n", "jax.tree_map(f, x)"]]
+    notebook = {"cells": [{"cell_type": "code", "source": source} for source in cells]}
+    (tmp_path / "train.ipynb").write_text(json.dumps(notebook, indent=1))
+    notebook["cells"][1]["source"] = ["x = 1\n", "def ("]
+    (tmp_path / "broken.ipynb").write_text(json.dumps(notebook, indent=1))
+    result = scan([tmp_path], "0.5.3", "0.6.0")
+    assert [place.place for place in result.hits] == [f"{tmp_path / 'train.ipynb'}:cell 2:2"]
+    (problem,) = result.unreadable.values()
+    assert problem.endswith("(cell 2, line 2)")
+
+
+SHARDED = """
+import jax
+from jax.experimental.shard_map import shard_map
+
+def descend(w, x):
+    w = jax.lax.while_loop(lambda w: w.sum() > 0, lambda w: w - 1, w)
+    return jax.grad(lambda w: jax.lax.psum(w @ x, "i"))(w)
+
+step = shard_map(descend, mesh, specs, specs)
+gradient = jax.grad(step)
+"""
+
+
+def test_patterns_are_hits_where_they_apply(tmp_path: Path) -> None:
+    """A gradient within a map has other values in 0.6.0; that its loop is accepted is no hit."""
+    (tmp_path / "train.py").write_text(SHARDED)
+    hits = scan([tmp_path], "0.5.3", "0.6.0").hits
+    silent = [one for one in hits if one.hit.kind is HitKind.BEHAVIOUR and not one.hit.is_loud]
+    assert {one.hit.name for one in silent} == {"jax.grad"}
+    assert {one.line for one in silent} == {7}
+    assert not any("`while_loop`" in one.hit.text for one in hits)
+    every = scan([tmp_path], "0.5.3", "0.6.0", every=True).hits
+    assert any("`while_loop` inside `shard_map` is accepted" in one.hit.text for one in every)
+
+
+def test_a_change_that_was_taken_back_is_no_hit(tmp_path: Path) -> None:
+    """`argmax` within a map was refused in 0.6.0 alone."""
+    source = SHARDED.replace("jax.lax.psum(w @ x, 'i')", "x").replace(
+        "w - 1", "jax.numpy.argmax(w)"
+    )
+    (tmp_path / "train.py").write_text(source)
+    refused = "`jnp.argmax` and `jnp.argmin` of values that vary raise"
+    found = {
+        new: any(refused in one.hit.text for one in scan([tmp_path], "0.5.3", new).hits)
+        for new in ("0.6.0", "0.6.1")
+    }
+    assert found == {"0.6.0": True, "0.6.1": False}

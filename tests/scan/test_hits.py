@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from conformance.corpus.behaviour_changes import BehaviourChange
 from conformance.scan.api import Api, NameState
 from conformance.scan.hits import Hit, HitFinder, HitKind
 from conformance.scan.signatures import CallShape
-from conformance.scan.touches import Touch, is_touched, parse_touch
+from conformance.scan.touches import Touch, parse_touch
 from conformance.scan.uses import NameUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RELEASES = ("1.0", "1.1", "1.2")
 ABSENT, WARNS = NameState.ABSENT, NameState.WARNS
@@ -44,10 +45,15 @@ def use(name: str, *keywords: str, positions: int = 1, **more: Any) -> NameUse:
     return NameUse(names=frozenset({name}), line=1, column=1, **{"call": shape, **more})
 
 
-def find(one: NameUse, *changes: tuple[BehaviourChange, Touch], every: bool = False) -> list[Hit]:
+def find(
+    one: NameUse,
+    *changes: tuple[BehaviourChange, Touch],
+    every: bool = False,
+    matters: Callable[[BehaviourChange], bool] = lambda _: True,
+) -> list[Hit]:
     """Return the hits of a use from the oldest to the newest release."""
     lines = {line: [touch] for line, touch in changes}
-    return HitFinder(API, lines, "1.0", "1.2", every=every).find(one)
+    return HitFinder(API, lines, "1.0", "1.2", matters=matters, every=every).find(one)
 
 
 def kinds(one: NameUse) -> list[tuple[HitKind, str]]:
@@ -92,7 +98,7 @@ def test_a_name_of_two_homes_breaks_if_both_do() -> None:
 
 def test_a_call_that_no_longer_fits_is_a_hit() -> None:
     """One that did not fit before is none."""
-    finder = HitFinder(API, {}, "1.0", "1.2")
+    finder = HitFinder(API, {}, "1.0", "1.2", matters=lambda _: True)
     fits = NameUse(
         names=frozenset({"jax.f"}), line=1, column=1,
         call=CallShape(positions=1, keywords=frozenset({"b"})),
@@ -129,7 +135,7 @@ def test_a_hit_has_the_line_of_its_release_that_names_it() -> None:
 
 def test_a_change_of_behaviour_is_a_hit_of_calls_with_its_parameter() -> None:
     """Of all calls if asked; words of errors only then."""
-    line, touch = change("`b` of `jax.f` counts"), Touch(name="jax.f", keywords=frozenset({"b"}))
+    line, touch = change("`b` of `jax.f` counts"), Touch(name="jax.f", arguments=frozenset({"b"}))
 
     def behaviours(one: NameUse, *lines: tuple[BehaviourChange, Touch], every: bool) -> int:
         found = find(one, *lines, every=every)
@@ -144,15 +150,31 @@ def test_a_change_of_behaviour_is_a_hit_of_calls_with_its_parameter() -> None:
     assert behaviours(use("jax.f", "b"), (words, touch), every=False) == 0
 
 
-@pytest.mark.parametrize("text", ["jax.numpy.clip", "jax.f(a, b)", "option:jax_a"])
-def test_touches_are_read_as_they_are_written(text: str) -> None:
-    """The keywords in order."""
-    assert str(parse_touch(text)) == text
+def test_a_change_that_does_not_matter_is_no_hit() -> None:
+    """Unless every line of the history is wanted."""
+    line, touch = change("`b` of `jax.h` counts"), parse_touch("jax.h(b)")
+    one = use("jax.h", "b")
+
+    def count(*, matters: bool, every: bool = False) -> int:
+        return len(find(one, (line, touch), matters=lambda _: matters, every=every))
+
+    assert count(matters=True) == 1
+    assert count(matters=False) == 0
+    assert count(matters=False, every=True) == 1
 
 
-def test_unknown_keywords_may_be_touched() -> None:
-    """`**kwargs` may hold any."""
-    touch = Touch(name="jax.f", keywords=frozenset({"a"}))
-    assert is_touched(touch, ["a"], complete=True)
-    assert not is_touched(touch, ["b"], complete=True)
-    assert is_touched(touch, [], complete=False)
+def test_attributes_of_results_are_hits() -> None:
+    """By the lines of the history alone: no release lists their names."""
+    line, touch = change("`lower` of `jax.f` is another"), parse_touch("jax.f().lower")
+    assert [hit.name for hit in find(use("jax.f().lower"), (line, touch))] == ["jax.f().lower"]
+    assert find(use("jax.f().trace"), (line, touch)) == []
+    assert find(use("jax.f().lower", guarded=True), (line, touch)) == []
+
+
+def test_a_change_of_an_option_is_a_hit() -> None:
+    """Named without its mark."""
+    option = NameUse(names=frozenset(), line=1, column=1, option="jax_b")
+    line, touch = change("`jax_b` is on by default"), parse_touch("option:jax_b")
+    assert [(hit.kind, hit.name) for hit in find(option, (line, touch))] == [
+        (HitKind.BEHAVIOUR, "jax_b")
+    ]

@@ -25,7 +25,7 @@ def parse(text: str) -> Any:
     return found
 
 
-def call(positions: int = 0, *keywords: str, **more: bool) -> CallShape:
+def call(positions: int = 0, *keywords: str, **more: Any) -> CallShape:
     """Return the shape of a call."""
     return CallShape(positions=positions, keywords=frozenset(keywords), **more)
 
