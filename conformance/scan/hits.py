@@ -47,8 +47,8 @@ class HitKind(StrEnum):
 
 LOUD: Final = frozenset({HitKind.REMOVED, HitKind.SIGNATURE, HitKind.OPTION, HitKind.DEPRECATED})
 """Kinds that raise or warn."""
-SIGNATURES: Final = "api_signatures/"
-"""The family of the signatures."""
+SIGNATURES: Final = ("api_signatures/", "api_removals/")
+"""Families about names and signatures, which say themselves whether a use still works."""
 LOUDLY_SHOWN: Final = frozenset({"outcome", "error"})
 """Parts of a golden whose change a user notices."""
 
@@ -143,7 +143,6 @@ class HitFinder:
 
     def _is_behaviour(self, change: BehaviourChange, touch: Touch) -> bool:
         """Say whether a line of the history may be a hit of the uses that its touch describes."""
-        # The signatures themselves say whether a call still fits.
         if change.cases[0].startswith(SIGNATURES):
             return False
         # Code that runs does not see the words of an error.

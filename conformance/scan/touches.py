@@ -22,6 +22,10 @@ _TOUCH: Final = re.compile(
     r"(?: (?P<relation>in|outside|of) (?P<other>[\w.]+))?"
 )
 _TEXT: Final = re.compile(r"(\w+)='(.*)'")
+ANY: Final = "*"
+"""Stands for the arguments of a change that every call meets."""
+WITHOUT: Final = "no "
+"""Before a parameter that a call does not pass, so that it has its default."""
 
 
 SAME: Final = {
@@ -49,8 +53,9 @@ class Touch:
     Attributes:
         name: Dotted name, `option:` with an option of `jax.config`, or an attribute of a result,
             e.g. `jax.pmap().lower`.
-        arguments: Parameters of which one is passed by keyword, or has a text, e.g. `mode='clip'`;
-            empty for any call.
+        arguments: Parameters of which one is passed by keyword, has a text, as in `mode='clip'`,
+            or is not passed, as in `no mode`; `*` if the change is about every call. Empty if it is
+            about some calls that source does not tell from others.
         relation: How the use is related to `other`, None for any use.
         other: Dotted name.
     """
@@ -67,9 +72,13 @@ class Touch:
 
     @property
     def is_specific(self) -> bool:
-        """Whether it is about some of the uses of its name, and not about each."""
+        """Whether a use that it describes meets the change, as far as source shows."""
+        # A function that no visible `jit` gets may be jitted by its caller.
         return bool(
-            self.arguments or self.relation or RESULT in self.name or self.name.startswith(OPTION)
+            self.arguments
+            or self.relation not in {None, Relation.OUTSIDE}
+            or RESULT in self.name
+            or self.name.startswith(OPTION)
         )
 
 
@@ -78,7 +87,7 @@ def parse_touch(text: str) -> Touch:
 
     Args:
         text: A declared touch, e.g. `jax.numpy.clip(a_min, a_max)`, `jax.numpy.take(mode='clip')`,
-            `option:jax_enable_x64`, `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
+            `jax.make_mesh(no axis_types)`, `jax.random.split(*)`, `option:jax_enable_x64`, `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
             `jax.linear_transpose of jax.linearize`.
 
     Raises:
@@ -93,7 +102,7 @@ def parse_touch(text: str) -> Touch:
     relation = match["relation"]
     return Touch(
         name=match["name"],
-        arguments=frozenset(filter(None, re.split(r"[\s,]+", match["arguments"] or ""))),
+        arguments=frozenset(filter(None, map(str.strip, (match["arguments"] or "").split(",")))),
         relation=Relation(relation) if relation else None,
         other=match["other"] or "",
     )
@@ -139,7 +148,13 @@ def is_touched(touch: Touch, use: NameUse, positional: Collection[str] = ()) -> 
 
 
 def _has_argument(argument: str, call: CallShape, positional: list[str]) -> bool:
-    """Say whether a call passes a parameter by keyword, or a text for it."""
+    """Say whether a call has an argument of a touch."""
+    if argument == ANY:
+        return True
+    if argument.startswith(WITHOUT):
+        name = argument.removeprefix(WITHOUT)
+        passed = {*call.keywords, *positional[: call.positions]}
+        return not (name in passed or call.more_positions or call.more_keywords)
     text = _TEXT.fullmatch(argument)
     if text is None:
         return argument in call.keywords

@@ -27,6 +27,8 @@ def find_touched(touch: Touch, source: str) -> list[int]:
         "jax.f(a, b)",
         "option:jax_a",
         "jax.numpy.take(mode='clip')",
+        "jax.f(no a)",
+        "jax.f(*)",
         "jax.pmap()",
         "jax.pmap().lower",
         "jax.jit().lower().as_text(dialect='mhlo')",
@@ -53,6 +55,8 @@ def test_other_text_is_an_error(text: str) -> None:
     [
         ("jax.f", False),
         ("jax.f(a)", True),
+        ("jax.f(*)", True),
+        ("jax.f outside jax.g", False),
         ("jax.f()", True),
         ("jax.f in jax.g", True),
         ("option:jax_a", True),
@@ -67,6 +71,8 @@ def test_a_name_alone_is_not_specific(text: str, specific: bool) -> None:
     ("text", "source", "lines"),
     [
         ("jax.f(a)", "jax.f(a=1)\njax.f(1)\njax.f(b=1)\njax.f(**a)", [1]),
+        ("jax.f(no a)", "jax.f(a=1)\njax.f(1)\njax.f(**a)\njax.f(*a)", [2]),
+        ("jax.f(*)", "jax.f()\njax.f(1)\njax.f", [1, 2]),
         ("jax.f(mode='clip')", "jax.f(mode='clip')\njax.f(mode='fill')\njax.f(mode=clip)", [1]),
         ("jax.pmap().lower", "jax.pmap(f).lower(x)\np = jax.pmap(f)\np.lower(x)\np(x)", [1, 3]),
         ("jax.pmap()", "p = jax.pmap(f)\np(x)\njax.pmap(f)(x)", [2, 3]),
@@ -118,6 +124,13 @@ def test_texts_count_by_position() -> None:
     ]
     assert is_touched(parse_touch("jax.f(mode='r')"), use, ["a", "mode"])
     assert not is_touched(parse_touch("jax.f(mode='r')"), use, ["mode", "a"])
+
+
+def test_an_argument_by_position_is_passed() -> None:
+    """The signature names its parameter."""
+    (use,) = find_uses("import jax\njax.f(x)", "own", is_package=False, packages=["jax"]).uses[1:]
+    assert is_touched(parse_touch("jax.f(no b)"), use, ["a", "b"])
+    assert not is_touched(parse_touch("jax.f(no a)"), use, ["a", "b"])
 
 
 def test_results_of_touches_are_followed() -> None:
