@@ -1,11 +1,11 @@
 """How often `conformance bench` errs: false alarms, and planted differences that it misses.
 
-    python benchmarks/bench_errors.py LOG alarms [RUNS]         a release against itself, all cases
+    python benchmarks/bench_errors.py LOG alarms [RUNS] [NAME]    a release against itself, each case
     python benchmarks/bench_errors.py LOG planted [TRIES] [NAME]  10 % slower, quadratic, 1 MB lost
     python benchmarks/bench_errors.py LOG summary
 
 The planted cases do more on 0.12.0.1 than on 0.12.0, two releases whose compilers are the same.
-Each run and try is appended to LOG, one JSON object per line, so that they may be made on several
+Each case and try is appended to LOG, one JSON object per line, so that they may be made on several
 days and beside each other; `benchmarks/history/bench_errors.jsonl` is the log of the README.
 """
 
@@ -88,7 +88,7 @@ def main() -> None:
         summarize([json.loads(line) for line in options.log.read_text().splitlines()])
         return
     rows = (
-        find_alarms(options.count)
+        find_alarms(options.count, options.name)
         if options.kind == "alarms"
         else try_planted(options.count, options.name)
     )
@@ -98,21 +98,25 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
 
 
-def find_alarms(runs: int) -> Iterator[dict[str, Any]]:
-    """Yield the alarms of a release against itself, all cases of the family in each run."""
+def find_alarms(runs: int, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the alarms of a release against itself, all cases of the family in each run.
+
+    Each case is a comparison of its own, so that a log grows by cases. Whoever compares all cases
+    at once gets fewer alarms, for p-values are adjusted to their number.
+    """
     context = load_context()
-    cases = context.select_cases([FAMILY])
+    cases = [case for case in context.select_cases([FAMILY]) if fnmatch(case.id, f"*{name}")]
     cell = context.select_cells(None, ["latest"])[0][0]
-    for _ in range(runs):
+    for case in (case for _ in range(runs) for case in cases):
         load, start = os.getloadavg()[0], perf_counter()
-        found = run_bench(context, cases, [cell, cell], BenchOptions(), print_nothing).comparisons
-        yield {
-            "kind": "alarms", "release": cell.release, "cases": len(found),
-            "phases": sum(len(one.time) for one in found),
-            "unmeasured": [one.case for one in found if one.problem],
-            "alarms": [describe_comparison(one) for one in found if one.alarms],
-            "seconds": round(perf_counter() - start), "load": round(load, 1),
-        }  # fmt: skip
+        found = run_bench(context, [case], [cell, cell], BenchOptions(), print_nothing).comparisons
+        for one in found:
+            yield {
+                "kind": "alarms", "release": cell.release, "case": case.id,
+                "phases": len(one.time), "problem": one.problem,
+                "alarm": describe_comparison(one) if one.alarms else "",
+                "seconds": round(perf_counter() - start, 1), "load": round(load, 1),
+            }  # fmt: skip
 
 
 def try_planted(tries: int, name: str) -> Iterator[dict[str, Any]]:
@@ -135,13 +139,15 @@ def try_planted(tries: int, name: str) -> Iterator[dict[str, Any]]:
 
 def summarize(rows: list[dict[str, Any]]) -> None:
     """Print how often each kind of error was made."""
-    runs = [row for row in rows if row["kind"] == "alarms"]
-    alarms, cases = sum(len(row["alarms"]) for row in runs), sum(row["cases"] for row in runs)
-    if runs:
-        print(f"{len(runs)} runs of a release against itself: {alarms} alarms in {cases} "
-              f"comparisons of cases, {100 * alarms / cases:.2f} %; "
-              f"{sum(row['phases'] for row in runs)} phases; "
-              f"median {median(row['seconds'] for row in runs):.0f} s")  # fmt: skip
+    compared = [row for row in rows if row["kind"] == "alarms"]
+    if compared:
+        alarms = sum(bool(row["alarm"]) for row in compared)
+        print(f"a release against itself: {alarms} alarms in {len(compared)} comparisons of "
+              f"{len({row['case'] for row in compared})} cases, "
+              f"{100 * alarms / len(compared):.2f} %; {sum(row['phases'] for row in compared)} "
+              f"phases; {sum(bool(row['problem']) for row in compared)} not measured; "
+              f"median {median(row['seconds'] for row in compared):.0f} s; load "
+              f"{min(row['load'] for row in compared)} to {max(row['load'] for row in compared)}")  # fmt: skip
     for kind in sorted({row["kind"] for row in rows} - {"alarms"}):
         tries = [row for row in rows if row["kind"] == kind]
         seconds = [row["seconds"] for row in tries]

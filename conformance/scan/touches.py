@@ -87,7 +87,8 @@ def parse_touch(text: str) -> Touch:
 
     Args:
         text: A declared touch, e.g. `jax.numpy.clip(a_min, a_max)`, `jax.numpy.take(mode='clip')`,
-            `jax.make_mesh(no axis_types)`, `jax.random.split(*)`, `option:jax_enable_x64`, `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
+            `jax.make_mesh(no axis_types)`, `jax.random.split(*)`, `option:jax_enable_x64`,
+            `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
             `jax.linear_transpose of jax.linearize`.
 
     Raises:
