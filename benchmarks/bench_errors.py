@@ -141,13 +141,13 @@ def summarize(rows: list[dict[str, Any]]) -> None:
     """Print how often each kind of error was made."""
     compared = [row for row in rows if row["kind"] == "alarms"]
     if compared:
-        alarms = sum(bool(row["alarm"]) for row in compared)
+        alarms, loads = sum(bool(row["alarm"]) for row in compared), [row["load"] for row in compared]
         print(f"a release against itself: {alarms} alarms in {len(compared)} comparisons of "
               f"{len({row['case'] for row in compared})} cases, "
               f"{100 * alarms / len(compared):.2f} %; {sum(row['phases'] for row in compared)} "
               f"phases; {sum(bool(row['problem']) for row in compared)} not measured; "
-              f"median {median(row['seconds'] for row in compared):.0f} s; load "
-              f"{min(row['load'] for row in compared)} to {max(row['load'] for row in compared)}")  # fmt: skip
+              f"median {median(row['seconds'] for row in compared):.0f} s; "
+              f"load {min(loads)} to {max(loads)}")  # fmt: skip
     for kind in sorted({row["kind"] for row in rows} - {"alarms"}):
         tries = [row for row in rows if row["kind"] == kind]
         seconds = [row["seconds"] for row in tries]
