@@ -1,6 +1,6 @@
 """How often `conformance bench` errs: false alarms, and planted differences that it misses.
 
-    python benchmarks/bench_errors.py LOG alarms [RUNS] [NAME]    a release against itself, each case
+    python benchmarks/bench_errors.py LOG alarms [RUNS] [NAME]    a release against itself
     python benchmarks/bench_errors.py LOG planted [TRIES] [NAME]  10 % slower, quadratic, 1 MB lost
     python benchmarks/bench_errors.py LOG summary
 
@@ -141,7 +141,8 @@ def summarize(rows: list[dict[str, Any]]) -> None:
     """Print how often each kind of error was made."""
     compared = [row for row in rows if row["kind"] == "alarms"]
     if compared:
-        alarms, loads = sum(bool(row["alarm"]) for row in compared), [row["load"] for row in compared]
+        alarms = sum(bool(row["alarm"]) for row in compared)
+        loads = [row["load"] for row in compared]
         print(f"a release against itself: {alarms} alarms in {len(compared)} comparisons of "
               f"{len({row['case'] for row in compared})} cases, "
               f"{100 * alarms / len(compared):.2f} %; {sum(row['phases'] for row in compared)} "

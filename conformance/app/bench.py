@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 SCREENING: Final = 5
 """Rounds of all cells, after which most cases are done."""
+SECOND_LOOK: Final = 3
+"""Rounds of two cells before a suspicion of them is decided, if all cells have fewer rounds."""
 CONFIRMING: Final = 40
 """Rounds at most that decide about a suspicion, of its two cells alone."""
 CONFIRMING_SECONDS: Final = 60.0
@@ -104,6 +106,12 @@ class _CaseRounds:
         """Return the measurements of a cell at the largest size."""
         return [sizes[-1] for sizes in self.measured[index]]
 
+    def compare_times(self, pair: tuple[int, int]) -> tuple[TimeComparison, ...]:
+        """Compare the phases of two cells over the rounds that both were measured in."""
+        sides = [self.select_largest(index) for index in pair]
+        common = min(map(len, sides))
+        return compare_times(*(side[:common] for side in sides))
+
     def group_sizes(self, index: int) -> dict[int, list[Measured]]:
         """Return the measurements of a cell by size, empty for a case without sizes."""
         found: dict[int, list[Measured]] = {}
@@ -139,6 +147,11 @@ class CellMeasurer:
         everywhere = range(len(self._cells))
         for number in range(self._options.screening):
             self._measure_round(rounds, everywhere, number)
+        for number in range(self._options.screening, SECOND_LOOK):
+            # One slow measurement among those of many cells is not worth the rounds that decide.
+            pairs = [pair for pair in pairwise(everywhere) if self._find_suspected(rounds, pair)]
+            again = sorted({index for pair in pairs for index in pair})
+            self._measure_round(rounds, again, LEAK_ROUNDS + number, only_largest=True)
         largest = {index: rounds.select_largest(index) for index in rounds.measured}
         places = [(one.cell.id, one.release) for one in self._cells]
         self.series += collect_series(case.id, places, largest)
@@ -156,21 +169,26 @@ class CellMeasurer:
             if i in rounds.problems
         ]:
             return replace(found, problem="; ".join(problems))
-        before, after = (rounds.select_largest(i) for i in pair)
         found = replace(
             found,
-            time=compare_times(before, after),
-            memory=compare_memory(before, after),
+            time=rounds.compare_times(pair),
+            memory=compare_memory(*map(rounds.select_largest, pair)),
             growth=compare_growth(*(rounds.group_sizes(i) for i in pair)),
         )
-        suspected = {
+        suspected = self._find_suspected(rounds, pair)
+        return self._confirm(case, pair, found, suspected) if suspected else found
+
+    def _find_suspected(self, rounds: _CaseRounds, pair: tuple[int, int]) -> set[tuple[str, Clock]]:
+        """Return the phases and clocks in which two cells may differ."""
+        if not rounds.problems.keys().isdisjoint(pair):
+            return set()
+        return {
             (one.phase, one.clock)
-            for one in found.time
+            for one in rounds.compare_times(pair)
             if one.is_suspicious(self._options.threshold)
             # Jobs beside each other wait for one another.
             and (self._options.jobs == 1 or one.clock is not Clock.WALL)
         }
-        return self._confirm(case, pair, found, suspected) if suspected else found
 
     def _confirm(
         self,

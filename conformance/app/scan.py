@@ -70,7 +70,7 @@ def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> S
     old, new = (context.find_release(name) for name in (old, new))
     if releases.index(old) >= releases.index(new):
         raise UsageError(f"--from {old} --to {new}: expected an older and a newer release")
-    files = list(dict.fromkeys(_list_files(paths)))
+    files = list(dict.fromkeys(list_files(paths)))
     packages = {name_module(file)[0].partition(".")[0] for file in files} | {ROOT}
     changes = _load_changes(context, releases[releases.index(old) + 1 : releases.index(new) + 1])
     followed = list_followed(touch for touches in changes.values() for touch in touches)
@@ -127,7 +127,7 @@ def _load_changes(
     }
 
 
-def _list_files(paths: Sequence[Path]) -> Iterator[Path]:
+def list_files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the Python files of a code base.
 
     Raises:

@@ -116,6 +116,17 @@ def test_a_difference_that_is_gone_is_looked_for_no_longer(tmp_path: Path) -> No
     assert found.alarms == ()
 
 
+def test_a_single_slow_round_of_many_cells_is_looked_at_again(tmp_path: Path) -> None:
+    """In the two comparisons of its cell alone, and without the rounds that decide."""
+    cells = [planned(f"0.6.{number}") for number in range(6)]
+    host = Host(lambda *_: 0.01)
+    host.seconds = lambda *_: 0.02 if len(host.asked) == 2 else 0.01
+    bench = CellMeasurer(host, cells, BenchOptions(screening=1))  # type: ignore[arg-type]
+    found = list(bench.compare(job(tmp_path).case))
+    assert not any(one.alarms for one in found)
+    assert sorted(host.asked[6:]) == ["0.6.0", "0.6.1", "0.6.2"]
+
+
 def test_cases_are_measured_beside_each_other(tmp_path: Path) -> None:
     """Each case in turn in its cells, as alone."""
     host = Host(lambda *_: 0.01)
