@@ -24,7 +24,7 @@ from conformance.scan.scopes import (
 from conformance.scan.signatures import CallShape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 _CATCHING: Final = {
     "ImportError",
@@ -33,7 +33,9 @@ _CATCHING: Final = {
     "Exception",
     "TypeError",
 }
-_VERSION: Final = re.compile(r"version", re.IGNORECASE)
+_VERSION: Final = re.compile(r"version|_[gl][te]_?\d", re.IGNORECASE)
+"""Part of a name that stands for a version, or for a comparison of one, e.g. `JAX_GE_0_8_2`."""
+HASATTR: Final = "hasattr"
 _OPTION: Final = re.compile(r"jax_[a-z0-9_]+|JAX_[A-Z0-9_]+")
 
 
@@ -121,6 +123,8 @@ class _UseFinder:
         """The function whose code is visited."""
         self._lambdas: dict[ast.Lambda, LocalFunction] = {}
         self._guards = 0
+        self._flags = {HASATTR}
+        """`hasattr`, and the global names whose values depend on the version."""
         self._visitors: dict[type[ast.AST], Callable[[Any], None]] = {
             ast.Call: self._visit_call,
             ast.Attribute: self._visit_name,
@@ -139,6 +143,9 @@ class _UseFinder:
 
     def find(self, name: str, tree: ast.Module) -> ModuleUses:
         scope = self._names.scope = self._names.bind(tree.body)
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign) and _asks_for_version(statement.value):
+                self._flags |= {one.id for one in statement.targets if isinstance(one, ast.Name)}
         self._visit_all(tree.body)
         close_over_mentions(self._functions)
         return ModuleUses(
@@ -290,7 +297,7 @@ class _UseFinder:
             self._visit_all(list_children(node))
 
     def _visit_condition(self, node: ast.If | ast.IfExp) -> None:
-        with self._guarded(asked=_asks_for_version(node.test)):
+        with self._guarded(asked=_asks_for_version(node.test, self._flags)):
             self._visit_all(list_children(node))
 
     def _visit_try(self, node: ast.Try) -> None:
@@ -340,10 +347,10 @@ def _is_catching(handler: ast.ExceptHandler) -> bool:
     return any(isinstance(kind, ast.Name) and kind.id in _CATCHING for kind in kinds)
 
 
-def _asks_for_version(test: ast.expr) -> bool:
-    """Say whether a condition asks for a version, or whether there is an attribute."""
+def _asks_for_version(test: ast.expr, flags: Collection[str] = (HASATTR,)) -> bool:
+    """Say whether an expression asks for a version, or whether there is an attribute."""
     for node in ast.walk(test):
-        if isinstance(node, ast.Name) and (node.id == "hasattr" or _VERSION.search(node.id)):
+        if isinstance(node, ast.Name) and (node.id in flags or _VERSION.search(node.id)):
             return True
         if isinstance(node, ast.Attribute) and _VERSION.search(node.attr):
             return True

@@ -83,6 +83,9 @@ def test_a_call_has_its_arguments() -> None:
         "if jax.__version_info__ > (0, 5):\n    jax.f()\nelse:\n    jax.f()",
         "if hasattr(jax, 'f'):\n    jax.f()",
         "VERSION_IS_NEW and None\nx = jax.f() if VERSION_IS_NEW else None",
+        "if JAX_GE_0_8_2:\n    jax.f()",
+        "NEW = Version(jax.__version__) >= Version('0.8')\nif not NEW:\n    jax.f()",
+        "NEW = hasattr(jax, 'f')\ndef g():\n    return jax.f() if NEW else None",
     ],
 )
 def test_code_that_asks_for_the_version_is_guarded(source: str) -> None:
