@@ -75,11 +75,12 @@ class Api:
                 return ApiName(module=module, name=""), ()
             name = parts[length]
             # Of a module and its attribute of the same name, the module was found first.
-            return (
-                (ApiName(module=module, name=name), tuple(parts[length + 1 :]))
-                if name in self.names[module]
-                else None
-            )
+            if name in self.names[module]:
+                return ApiName(module=module, name=name), tuple(parts[length + 1 :])
+            # Nobody listed the names of a module as a whole, but they go with it.
+            gone = any(self.get_state(ApiName(module=module, name=""), one) is NameState.ABSENT
+                       for one in self.releases)  # fmt: skip
+            return (ApiName(module=module, name=""), tuple(parts[length:])) if gone else None
         return None
 
     def get_state(self, name: ApiName, release: str) -> NameState:

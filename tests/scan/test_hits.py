@@ -69,6 +69,8 @@ def test_a_name_that_is_gone_is_a_hit_where_it_is_written() -> None:
     ]
     assert kinds(use("jax.old", direct=False)) == []
     assert kinds(use("jax.gone.x")) == [(HitKind.REMOVED, "1.2")]
+    assert kinds(use("jax.gone.not_listed", imported=True, call=None)) == [(HitKind.REMOVED, "1.2")]
+    assert kinds(use("jax.not_listed")) == []
 
 
 def test_what_comes_back_is_no_hit() -> None:
