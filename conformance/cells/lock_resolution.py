@@ -160,8 +160,28 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
     return _make_lock(cell, releases, resolver, pins, refusals)
 
 
+def resolve_bounds(
+    cell: Cell, releases: Releases, requirements: Sequence[str], *, work: Path, jax: str = ""
+) -> Pins:
+    """Resolve requirements for a cell as a plain resolver does, by their declared bounds.
+
+    Args:
+        cell: Cell to install, without the additional packages of cells.
+        releases: Known releases.
+        requirements: The requirements, in addition to the release.
+        work: Working directory of uv.
+        jax: PEP 440 specifier of the releases that are admitted, empty for that of the cell.
+
+    Raises:
+        NoSolutionError: If there is no solution.
+        InfrastructureError: If the index cannot be reached.
+    """
+    required = [f"jax{jax}"] if jax else _collect_requirements(cell, releases)[0]
+    return _make_resolver(cell, releases, work).resolve([*required, *requirements])
+
+
 def _make_resolver(cell: Cell, releases: Releases, work: Path) -> Resolver:
-    cut_off = _find_cut_off(cell, releases)
+    cut_off = find_cut_off(cell, releases)
     late = _UPLOADED_LATE.get(cell.place.packages, {})
     newer = {name: _format_time(day) for name, day in late.items() if day > cut_off}
     newer |= {pin.partition("==")[0]: _NO_CUT_OFF for pin in cell.pins}
@@ -268,7 +288,13 @@ def _is_current(lock: Lock, cell: Cell) -> bool:
     return cell.deps != "latest" or lock.headers.get("exclude-newer") == today
 
 
-def _find_cut_off(cell: Cell, releases: Releases) -> datetime:
+def find_cut_off(cell: Cell, releases: Releases) -> datetime:
+    """Return the time from which uploads do not count for a cell.
+
+    Args:
+        cell: Cell to install, except a `path:` cell.
+        releases: Known releases.
+    """
     if cell.deps == "latest":
         return _end_of_today()
     day = releases.get(cell.release).date.astimezone(UTC).date()

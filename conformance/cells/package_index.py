@@ -116,6 +116,32 @@ def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
     return found
 
 
+def download_sdist(client: PyPISimple, project: str, version: str, folder: Path) -> Path | None:
+    """Download the source distribution of a version, and return the file.
+
+    Args:
+        client: Client of the package index.
+        project: Name of the project.
+        version: The version.
+        folder: Folder of the file.
+
+    Returns:
+        The file, None if the version has no source distribution.
+
+    Raises:
+        requests.RequestException: If the index cannot be reached, or the file is damaged.
+    """
+    page, _ = _read_page(client, project)
+    for package in page.packages:
+        if package.package_type == "sdist" and package.version == version:
+            file = Path(folder, package.filename)
+            # An index that proxies another one may list files without a digest.
+            verify = bool(package.digests)
+            client.download_package(package, file, timeout=TIMEOUT, verify=verify)
+            return file
+    return None
+
+
 def read_nightly_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
     """Return the wheels of a project's nightlies that are not yanked.
 

@@ -52,8 +52,12 @@ class ReleaseUpdate:
     releases: Releases
 
 
-def _find_index(url: str | None) -> str:
-    """Return a URL if given, else that of the environment, else that of PyPI."""
+def find_index(url: str | None = None) -> str:
+    """Return a URL if given, else that of the environment, else that of PyPI.
+
+    Args:
+        url: URL of the package index, None if the user names none.
+    """
     return next(filter(None, [url, *map(os.environ.get, INDEX_VARIABLES)]), PYPI_SIMPLE_ENDPOINT)
 
 
@@ -77,7 +81,7 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot read: {describe_os_error(error)}") from error
     before = parse_releases(text, path)
-    with open_index(_find_index(url)) as client:
+    with open_index(find_index(url)) as client:
         rows, yanked = _read_index(client, before, Version(oldest))
     # The file is not written from data as a whole: that would lose its comments.
     first = _ROWS.search(text)
@@ -103,7 +107,7 @@ def list_versions(package: str, *, url: str | None = None) -> tuple[str, ...]:
         InfrastructureError: If the index cannot be reached or read.
         UsageError: If it has no such package.
     """
-    with open_index(_find_index(url)) as client:
+    with open_index(find_index(url)) as client:
         try:
             wheels = read_wheels(client, package)
         except requests.HTTPError as error:

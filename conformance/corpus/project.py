@@ -61,6 +61,7 @@ class Project:
         cases: Folder of the families.
         matrices: Folder of the matrix files, `releases.toml` and `locks/`.
         suites: Folder of the named suites, with a folder for each.
+        ecosystem: Folder of the libraries, with a file for each, and their outcomes.
         writable: Whether goldens and locks may be written; False for installed data.
     """
 
@@ -68,6 +69,7 @@ class Project:
     cases: Path
     matrices: Path
     suites: Path
+    ecosystem: Path
     writable: bool
 
 
@@ -89,6 +91,7 @@ def find_project(start: Path) -> Project:
         cases=data / "cases",
         matrices=data / "matrix",
         suites=data / "suites",
+        ecosystem=data / "ecosystem",
         writable=checkout is not None,
     )
 

@@ -1,0 +1,1 @@
+"""Libraries that build on JAX: their definitions, outcomes by release, and sets that work."""
