@@ -22,9 +22,11 @@ from conformance.ecosystem.solution import get_deps
 from conformance.ecosystem.refusal import shorten_refusal
 from conformance.ecosystem.versions import choose_version
 from conformance.errors import ConformanceError, UsageError
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
@@ -134,10 +136,13 @@ class Ecosystem:
         results = open_results(self.context)
         known = {} if self.options.fresh else results.load()
         before = results.load()
-        worker = _LibraryWorker(self.context, self.options, known)
-        # By release: a killed run leaves whole columns, not whole rows.
+        # By release: environments of a release share their bytecode.
         tasks = [(library, cell) for cell in self.cells for library in self.libraries]
-        with ThreadPoolExecutor(self.options.jobs) as threads:
+        with (
+            temporary_folder("bytecode", self.context.cache) as bytecode,
+            ThreadPoolExecutor(self.options.jobs) as threads,
+        ):
+            worker = _LibraryWorker(self.context, self.options, known, bytecode)
             futures = [threads.submit(worker.test, *task) for task in tasks]
             try:
                 for future in as_completed(futures):
@@ -157,6 +162,7 @@ class _LibraryWorker:
         context: The project.
         options: The options.
         known: Earlier records by key.
+        bytecode: Folder of bytecode that environments share.
     """
 
     def __init__(
@@ -164,12 +170,13 @@ class _LibraryWorker:
         context: ProjectContext,
         options: EcosystemOptions,
         known: Mapping[Key, LibraryRecord],
+        bytecode: Path,
     ) -> None:
         self._context, self._options, self._known = context, options, known
         self._sources = LibrarySources(context.cache)
         self._tester = CellTester(
-            context=context, sources=self._sources, fresh=options.fresh, repeat=options.repeat,
-            keep=options.keep,
+            context=context, sources=self._sources, bytecode=bytecode, fresh=options.fresh,
+            repeat=options.repeat, keep=options.keep,
         )  # fmt: skip
 
     def test(self, library: Library, cell: Cell) -> list[LibraryRecord]:

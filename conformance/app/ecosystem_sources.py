@@ -31,6 +31,12 @@ FOLDER: Final = "ecosystem"
 SETTINGS: Final = frozenset({"conftest.py", "pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini"})
 """Files at the top of a source distribution that pytest reads."""
 _DONE: Final = ".done"
+_ONLY_IMPORT: Final = """
+
+def test_import():
+    pass
+"""
+"""The program of a library that has tests of its own alone."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +67,10 @@ class LibrarySources:
             return self._published[name]
 
     def write_program(self, library: Library) -> Path:
-        """Return the file with the tests of ours of a library.
+        """Return the file with the tests of ours of a library, which imports its modules first.
 
         Args:
-            library: A library with a program.
+            library: The library.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -73,7 +79,8 @@ class LibrarySources:
         name = f"test_{library.name.replace('-', '_')}.py"
         file = self.cache / FOLDER / "programs" / library.hash / name
         if not file.exists():
-            write_atomically(file, library.program.encode())
+            text = f"import {', '.join(library.imports)}\n{library.program or _ONLY_IMPORT}"
+            write_atomically(file, text.encode())
         return file
 
     def fetch_tests(self, library: Library, version: str) -> Path | None:
