@@ -22,6 +22,7 @@ from conformance.ecosystem.solution import get_deps
 from conformance.ecosystem.refusal import shorten_refusal
 from conformance.ecosystem.versions import choose_version
 from conformance.errors import ConformanceError, UsageError
+from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.ecosystem.library import Library
-
-DEFAULT_CELLS: Final = ("latest", "nightly")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcosystemOptions:
@@ -108,51 +106,83 @@ def select_releases(context: ProjectContext, selectors: Sequence[str]) -> tuple[
     return tuple(dict.fromkeys(replace(cell, devices=1) for cell in cells))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ecosystem:
-    """Libraries to test on releases.
+@dataclass(kw_only=True)
+class EcosystemRun:
+    """Libraries that are tested on releases.
 
     Attributes:
         context: The project.
         libraries: The libraries.
         cells: The cells of the releases.
         options: The options.
+        exit_code: Exit status, of the records so far.
     """
 
     context: ProjectContext
     libraries: tuple[Library, ...]
     cells: tuple[Cell, ...]
     options: EcosystemOptions
+    exit_code: ExitCode = ExitCode.OK
 
-    def run(self) -> Iterator[tuple[LibraryRecord, LibraryRecord | None]]:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the libraries."""
+        return tuple(library.name for library in self.libraries)
+
+    def test(self) -> Iterator[LibraryRecord]:
         """Test every library on every release, and record the outcomes.
 
         Yields:
-            Each new record, with the earlier one of the same key.
+            Each new record.
 
         Raises:
+            UsageError: If an earlier record is malformed.
             InfrastructureError: If the disk refuses.
         """
         results = open_results(self.context)
-        known = {} if self.options.fresh else results.load()
         before = results.load()
         # By release: environments of a release share their bytecode.
         tasks = [(library, cell) for cell in self.cells for library in self.libraries]
-        with (
-            temporary_folder("bytecode", self.context.cache) as bytecode,
-            ThreadPoolExecutor(self.options.jobs) as threads,
-        ):
-            worker = _LibraryWorker(self.context, self.options, known, bytecode)
+        with temporary_folder("bytecode", self.context.cache) as bytecode:
+            worker = _LibraryWorker(
+                self.context, self.options, {} if self.options.fresh else before, bytecode
+            )
+            threads = ThreadPoolExecutor(self.options.jobs)
             futures = [threads.submit(worker.test, *task) for task in tasks]
             try:
                 for future in as_completed(futures):
                     for record in future.result():
+                        # Before it is shown: a record that was shown survives `kill -9`.
                         results.append(record)
-                        yield record, before.get(record.key)
-            except BaseException:
-                threads.shutdown(wait=False, cancel_futures=True)
-                raise
+                        self._judge(record, before.get(record.key))
+                        yield record
+            finally:
+                threads.shutdown(cancel_futures=True)
         results.sort()
+
+    def _judge(self, record: LibraryRecord, before: LibraryRecord | None) -> None:
+        if record.outcome.is_failure and (before is None or not before.outcome.is_failure):
+            self.exit_code = ExitCode.UNEXPECTED
+        elif record.outcome is LibraryOutcome.UNKNOWN and self.exit_code is ExitCode.OK:
+            self.exit_code = ExitCode.INFRA
+
+
+def prepare_ecosystem(context: ProjectContext, options: EcosystemOptions) -> EcosystemRun:
+    """Look up the libraries and the releases of a run.
+
+    Args:
+        context: The project.
+        options: The options.
+
+    Raises:
+        UsageError: If a definition or a selector is wrong, or no library has a name.
+    """
+    libraries = load_ecosystem(context, options.names)
+    today = datetime.now(tz=UTC).date()
+    return EcosystemRun(
+        context=context, libraries=rotate_libraries(libraries, options.rotate, today),
+        cells=select_releases(context, options.cells), options=options,
+    )  # fmt: skip
 
 
 class _LibraryWorker:

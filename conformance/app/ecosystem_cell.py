@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -107,6 +107,8 @@ class CellTester:
     fresh: bool = False
     repeat: bool = False
     keep: bool = False
+    _tested: dict[object, CellResult] = field(default_factory=dict)
+    """Results by packages: two policies may choose the same ones."""
 
     def test(self, cell: Cell, libraries: Sequence[Library]) -> CellResult:
         """Install, import and test libraries.
@@ -128,6 +130,13 @@ class CellTester:
             return CellResult(outcome=LibraryOutcome.NOT_INSTALLABLE, reason=reason)
         except ConformanceError as error:
             return CellResult(outcome=LibraryOutcome.UNKNOWN, reason=str(error))
+        packages = (*(one.name for one in libraries), *lock.pins.items())
+        if packages not in self._tested:
+            self._tested[packages] = self._test_locked(cell, lock, libraries)
+        return self._tested[packages]
+
+    def _test_locked(self, cell: Cell, lock: Lock, libraries: Sequence[Library]) -> CellResult:
+        releases, cache = replace(self.context.releases, packages=()), self.context.cache
         wanted = [PYTEST, *(text for one in libraries for text in _list_requirements(one))]
         found = prepare_cells(
             [cell], releases, folders=(), cache=cache, wanted=tuple(dict.fromkeys(wanted)),

@@ -41,6 +41,10 @@ class RecordFile(Generic[R]):
     kind: type[R]
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def exists(self) -> bool:
+        """Return whether there are any records."""
+        return self.shipped.exists() or self.written.exists()
+
     def load(self) -> dict[Hashable, R]:
         """Return the records by key.
 

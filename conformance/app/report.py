@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.context import count_usable_cores
+from conformance.app.ecosystem_records import open_results
 from conformance.app.output_files import print_note
 from conformance.app.since import HISTORY
 from conformance.app.suite_history import load_committed_history
@@ -46,10 +47,13 @@ if TYPE_CHECKING:
     from conformance.engine.run_loader import LoadedRun
     from conformance.model.run_files import Since
     from conformance.report.conformance_history import SuiteHistory
+    from conformance.report.ecosystem_summary import EcosystemSummary
     from conformance.report.fuzz_summary import FuzzSummary
     from conformance.report.upgrade_file import UpgradeFile
 
 
+ECOSYSTEM: Final = "conformance.app.ecosystem_report"
+"""Module of the report on libraries."""
 FUZZ: Final = "conformance.app.fuzz_report"
 """Module of the report on campaigns."""
 MANIFEST: Final = "files.txt"
@@ -159,12 +163,14 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
     if since is not None:
         # The changes were written when the run ended; triage found the culprits later.
         since = merge_by_culprit(since, {cause: one.found for cause, one in evidence.items()})
+    ecosystem, bad_libraries = _load_outcomes(context)
     stored, bad_store = _load_stored(store)
     conformance, bad_histories = _load_suite_histories(context, ordered)
     fuzz, bad_campaigns = _load_campaigns(context)
     bench, bad_bench = _load_bench(context)
     problems += [
         *bad_campaigns,
+        *bad_libraries,
         *bad_bench,
         *bad_upgrades,
         *bad_changes,
@@ -182,6 +188,7 @@ def load_runs(context: ProjectContext, folders: Sequence[Path], store: str | Non
             conformance,
             fuzz,
             bench,
+            ecosystem,
         ),
         history=make_history(_merge_digests(digests.values(), stored)),
         newest=newest,
@@ -230,6 +237,18 @@ def _load_campaigns(context: ProjectContext) -> tuple[FuzzSummary | None, list[s
         return module.load_campaigns(context, [context.campaigns]), []
     except NothingSelectedError:
         return None, []
+    except ConformanceError as error:
+        return None, [str(error)]
+
+
+def _load_outcomes(context: ProjectContext) -> tuple[EcosystemSummary | None, list[str]]:
+    """Return the recorded outcomes of libraries, and their problems."""
+    if not open_results(context).exists():
+        return None, []
+    # Most projects have no libraries, and what explains their failures takes long to load.
+    module = importlib.import_module(ECOSYSTEM)
+    try:
+        return module.load_summary(context), []
     except ConformanceError as error:
         return None, [str(error)]
 

@@ -28,7 +28,7 @@ from conformance.scan.touches import list_followed, parse_touch
 from conformance.scan.uses import ModuleUses, find_uses
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.scan.notebooks import CellLine
@@ -72,15 +72,13 @@ def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> S
         raise UsageError(f"--from {old} --to {new}: expected an older and a newer release")
     files = list(dict.fromkeys(list_files(paths)))
     packages = {name_module(file)[0].partition(".")[0] for file in files} | {ROOT}
-    changes = _load_changes(context, releases[releases.index(old) + 1 : releases.index(new) + 1])
+    changes = _load_changes(context, _list_between(context, old, new))
     followed = list_followed(touch for touches in changes.values() for touch in touches)
     read = partial(_scan_file, packages=frozenset(packages), followed=followed)
     cores = count_usable_cores()
     with map_in_processes(read, files, processes=cores, new=len(files), chunk=CHUNK) as found:
-        store = GoldenStore(context.project.cases)
-        api = load_api(context, store, releases[releases.index(old) : releases.index(new) + 1])
-        effects = EffectReader(context, store, VARIANT, old, new)
-        finder = HitFinder(api, changes, old, new, matters=effects.has_effect, every=every)
+        # Meanwhile: the workers need no names of releases.
+        finder = _make_finder(context, changes, old, new, every=every)
         scanned = list(found)
     code = CodeBase(one.module for one in scanned if one.module is not None)
     result = ScanResult(old, new, files=len(files), lines=sum(one.lines for one in scanned))
@@ -113,6 +111,41 @@ def _find_hits(
 
 def _is_public(name: str) -> bool:
     return name.partition(".")[0] == ROOT and RESULT not in name
+
+
+def make_finder(context: ProjectContext, old: str, new: str) -> HitFinder:
+    """Return what finds the changes of uses of JAX between two releases.
+
+    Args:
+        context: The project, whose cases have the names and the history.
+        old: The older release.
+        new: The newer release.
+
+    Raises:
+        GoldenError: If a golden is corrupt or missing.
+    """
+    changes = _load_changes(context, _list_between(context, old, new))
+    return _make_finder(context, changes, old, new, every=False)
+
+
+def _make_finder(
+    context: ProjectContext,
+    changes: Mapping[BehaviourChange, Iterable[Touch]],
+    old: str,
+    new: str,
+    *,
+    every: bool,
+) -> HitFinder:
+    store = GoldenStore(context.project.cases)
+    api = load_api(context, store, [old, *_list_between(context, old, new)])
+    effects = EffectReader(context, store, VARIANT, old, new)
+    return HitFinder(api, changes, old, new, matters=effects.has_effect, every=every)
+
+
+def _list_between(context: ProjectContext, old: str, new: str) -> list[str]:
+    """Return the releases after one, up to another one."""
+    releases = [*context.releases.versions]
+    return releases[releases.index(old) + 1 : releases.index(new) + 1]
 
 
 def _load_changes(

@@ -47,6 +47,8 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
             "upgrade", "Show what breaks and what changes between two releases."
         ),
         "scan": CommandEntry("scan", "Show what an upgrade changes for code, without running it."),
+        "ecosystem": CommandEntry("ecosystem", "Test libraries that build on JAX on its releases."),
+        "solve": CommandEntry("solve", "Find versions of libraries that were tested together."),
     },
     "Reproduce": {
         "bisect": CommandEntry("bisect", "Find the release that changed the behavior of a target."),

@@ -74,6 +74,14 @@ class EcosystemSummary:
         """Return the record of a library on a release, None if it was not tested."""
         return self._by_key.get(Key(library, release, policy))
 
+    def find_newest(self, library: str) -> LibraryRecord | None:
+        """Return the record of a library on the newest release, None if it was not tested there.
+
+        Of several policies the first counts.
+        """
+        found = (self.get(library, self.releases[-1], policy) for policy in Policy)
+        return next((record for record in found if record is not None), None)
+
     def count(self, policy: Policy) -> Counter[LibraryOutcome]:
         """Return the number of each outcome under a policy."""
         return Counter(record.outcome for record in self.records if record.policy is policy)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.run_files import Evidence, Since
     from conformance.report.conformance_history import SuiteHistory
+    from conformance.report.ecosystem_summary import EcosystemSummary
     from conformance.report.fuzz_summary import FuzzSummary
     from conformance.report.upgrade_file import UpgradeFile
 
@@ -53,6 +54,7 @@ class Report:
         evidence: Results of triage, by id of the root cause.
         conformance: Committed conformance histories, by name of the suite.
         fuzz: Campaigns of fuzzing, None for none.
+        ecosystem: Outcomes of libraries, None for none.
         bench: Measurements of time and memory, None for none.
     """
 
@@ -66,6 +68,7 @@ class Report:
     conformance: Mapping[str, SuiteHistory] = field(default_factory=dict)
     fuzz: FuzzSummary | None = None
     bench: StoredBench | None = None
+    ecosystem: EcosystemSummary | None = None
 
     @property
     def upgrade_runs(self) -> tuple[str, ...]:

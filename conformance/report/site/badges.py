@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from conformance.ecosystem.outcome import LibraryOutcome
 from conformance.model.outcome import Conformance
 from conformance.report.site.addresses import badge_file
 from conformance.report.site.rendering import render
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.model.record import Record
+    from conformance.report.ecosystem_summary import EcosystemSummary
     from conformance.report.report import Report
 
 ALL: Final = "all"
@@ -125,7 +127,44 @@ def measure_width(text: str) -> int:
 
 
 def _render_file(name: str, badge: Badge) -> tuple[str, bytes]:
-    path = badge_file(name)
+    return render_badge(badge_file(name), badge)
+
+
+def render_badge(path: str, badge: Badge) -> tuple[str, bytes]:
+    """Return the file of a badge.
+
+    Args:
+        path: Path of the file below the site's root.
+        badge: The badge.
+    """
     left, right = (width + _PADDING for width in badge.widths)
     data = {"badge": badge, "left": left, "right": right, "label_colour": LABEL_COLOUR}
     return path, render("badge.svg", path, data)
+
+
+COLOURS: Final = {
+    LibraryOutcome.OK: GOOD,
+    LibraryOutcome.TESTS_FAIL: BAD,
+    LibraryOutcome.IMPORT_FAILS: BAD,
+    LibraryOutcome.NOT_INSTALLABLE: DECLARED,
+}
+"""Colours of outcomes of libraries; that of others says that nothing is known."""
+
+
+def render_library_badges(summary: EcosystemSummary) -> Iterator[tuple[str, bytes]]:
+    """Yield a badge for each library: its outcome on the newest release of JAX.
+
+    Args:
+        summary: The outcomes.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    for name in summary.names:
+        record = summary.find_newest(name)
+        if record is not None:
+            badge = Badge(
+                label=name, message=f"jax {record.jax}: {record.summary}",
+                colour=COLOURS.get(record.outcome, UNKNOWN),
+            )  # fmt: skip
+            yield render_badge(badge_file(f"library-{name}"), badge)

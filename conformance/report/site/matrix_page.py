@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from conformance.report.overview import make_overview
 from conformance.report.site.addresses import (
+    ECOSYSTEM,
     FUZZ,
     MATRIX,
     PERFORMANCE,
@@ -125,6 +126,7 @@ def make_search_data(report: Report, story: Overview) -> dict[str, Any]:
         "ended": format_moment(story.ended),
         "upgraded": UPGRADE if report.upgrade_runs else "",
         "fuzz": FUZZ if report.fuzz else "",
+        "ecosystem": ECOSYSTEM if report.ecosystem else "",
         "performance": PERFORMANCE if report.bench else "",
         "suite": next((href(view.page) for view in make_suite_views(report)), ""),
     }

@@ -12,6 +12,7 @@ from conformance.report.site.addresses import MATRIX, UPGRADE
 from conformance.report.site.badges import render_badges
 from conformance.report.site.case_page import collect_pairs, render_case_pages
 from conformance.report.site.causes_page import collect_causes_by_case, render_causes_pages
+from conformance.report.site.ecosystem_page import render_ecosystem_page
 from conformance.report.site.fuzz_page import render_fuzz_page
 from conformance.report.site.history_page import (
     make_case_history,
@@ -57,6 +58,7 @@ def render_site(
         yield from render_upgrade_pages(report)
         yield from render_causes_pages(report)
         yield from render_fuzz_page(report)
+        yield from render_ecosystem_page(report)
         yield from render_performance_page(report)
         yield from render_suite_pages(report, shown.cases.keys())
         yield from render_run_pages(report.runs, list_addresses(report))

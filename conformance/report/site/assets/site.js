@@ -5,7 +5,7 @@
   const MOST_FOUND = 12;
   const site = window.conformance;
   const root = document.body.dataset.root;
-  const data = site.search || { entries: [], counts: {}, problems: [], ended: "", upgraded: "", suite: "", fuzz: "" };
+  const data = site.search || { entries: [], counts: {}, problems: [], ended: "", upgraded: "", suite: "", fuzz: "", ecosystem: "" };
   const $ = (id) => document.getElementById(id);
 
   function typing(event) {
@@ -40,7 +40,7 @@
       link.href = root + data.upgraded;
       link.hidden = false;
     }
-    for (const page of ["suite", "fuzz", "performance"].filter((name) => data[name])) {
+    for (const page of ["suite", "fuzz", "ecosystem", "performance"].filter((name) => data[name])) {
       const link = document.querySelector(`[data-${page}]`);
       link.href = root + data[page];
       link.hidden = false;
