@@ -33,7 +33,7 @@ LAYERS = (
     {"review"},
     {"notify"},
     {"triage", "suites", "report", "store", "fuzz"},
-    {"search"},
+    {"search", "ecosystem"},
     {"engine"},
     {"judge", "golden"},
     {"laws", "bench", "scan"},

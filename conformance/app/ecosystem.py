@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,12 +14,12 @@ from conformance.app.ecosystem_cell import CellResult, CellTester
 from conformance.app.ecosystem_records import open_results
 from conformance.app.ecosystem_sources import LibrarySources
 from conformance.cells.lock_resolution import find_cut_off, resolve_bounds
-from conformance.cells.uvtool import NoSolutionError
 from conformance.cells.resolver import explain_refusal
+from conformance.cells.uvtool import NoSolutionError
 from conformance.ecosystem.library import load_libraries, select_libraries
-from conformance.ecosystem.outcome import Key, LibraryOutcome, LibraryRecord, Policy
-from conformance.ecosystem.solution import get_deps
+from conformance.ecosystem.outcome import Key, LibraryOutcome, LibraryRecord, VersionPolicy
 from conformance.ecosystem.refusal import shorten_refusal
+from conformance.ecosystem.solution import get_deps
 from conformance.ecosystem.versions import choose_version
 from conformance.errors import ConformanceError, UsageError
 from conformance.model.outcome import ExitCode
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.ecosystem.library import Library
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcosystemOptions:
@@ -50,7 +51,7 @@ class EcosystemOptions:
 
     names: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[VersionPolicy, ...] = ()
     jobs: int = 1
     fresh: bool = False
     repeat: bool = False
@@ -199,7 +200,7 @@ class _LibraryWorker:
         self,
         context: ProjectContext,
         options: EcosystemOptions,
-        known: Mapping[Key, LibraryRecord],
+        known: Mapping[Any, LibraryRecord],
         bytecode: Path,
     ) -> None:
         self._context, self._options, self._known = context, options, known
@@ -243,7 +244,7 @@ class _LibraryWorker:
         return records
 
     def _choose_version(
-        self, library: Library, cell: Cell, policy: Policy
+        self, library: Library, cell: Cell, policy: VersionPolicy
     ) -> tuple[str, CellResult]:
         """Return the version that a policy chooses, else the result without a version.
 
@@ -252,7 +253,7 @@ class _LibraryWorker:
         """
         releases = replace(self._context.releases, packages=())
         none = CellResult(outcome=LibraryOutcome.NO_VERSION)
-        if policy is Policy.BOUNDS:
+        if policy is VersionPolicy.BOUNDS:
             try:
                 pins = resolve_bounds(cell, releases, [library.name], work=self._context.cache)
             except NoSolutionError as error:
@@ -261,7 +262,7 @@ class _LibraryWorker:
                     reason=shorten_refusal(explain_refusal(error), library.name),
                 )
             return pins[library.name].version, none
-        until = find_cut_off(cell, releases) if policy is Policy.RELEASE else None
+        until = find_cut_off(cell, releases) if policy is VersionPolicy.RELEASE else None
         published = self._sources.find_versions(library.name)
         return choose_version(published, cell.python, until), none
 

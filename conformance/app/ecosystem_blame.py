@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.ecosystem.comparison import Comparison
+    from conformance.ecosystem.comparison import FailureComparison
     from conformance.ecosystem.outcome import LibraryRecord
 
 
-def find_comparisons(context: ProjectContext, names: Sequence[str]) -> Iterator[Comparison]:
+def find_comparisons(context: ProjectContext, names: Sequence[str]) -> Iterator[FailureComparison]:
     """Yield the failures of libraries whose culprits can be searched for.
 
     Args:
@@ -43,9 +43,7 @@ def find_comparisons(context: ProjectContext, names: Sequence[str]) -> Iterator[
     sources = LibrarySources(context.cache)
     for library in load_ecosystem(context, names):
         own = [
-            one
-            for one in records
-            if one.library == library.name and one.definition == library.hash
+            one for one in records if one.library == library.name and one.definition == library.hash
         ]
         for record in own:
             if record.outcome.is_failure and not record.culprit:
@@ -85,7 +83,9 @@ def find_culprits(
     results.sort()
 
 
-def _search(context: ProjectContext, comparison: Comparison, say: Callable[[str], None]) -> str:
+def _search(
+    context: ProjectContext, comparison: FailureComparison, say: Callable[[str], None]
+) -> str:
     """Return the culprit of a failure in words.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -16,7 +16,6 @@ from conformance.files import describe_os_error, disk_error, write_atomically
 from conformance.json_lines import MalformedLineError, append_line, decode_log, open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
@@ -45,7 +44,7 @@ class RecordFile(Generic[R]):
         """Return whether there are any records."""
         return self.shipped.exists() or self.written.exists()
 
-    def load(self) -> dict[Hashable, R]:
+    def load(self) -> dict[Any, R]:
         """Return the records by key.
 
         Raises:

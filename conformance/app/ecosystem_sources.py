@@ -112,7 +112,7 @@ class LibrarySources:
 
 def _read_versions(client: PyPISimple, name: str) -> Iterator[PublishedVersion]:
     try:
-        found = read_wheels(client, name)
+        found = read_wheels(client, name, prereleases=True)
     except requests.HTTPError as error:
         # Any other status is a failure of the index, which `open_index` reports.
         if error.response is None or error.response.status_code != HTTPStatus.NOT_FOUND:

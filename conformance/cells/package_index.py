@@ -90,12 +90,15 @@ def _summarize(error: Exception) -> str:
     return _OBJECT.sub("", str(reason if isinstance(reason, Exception) else error))
 
 
-def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
+def read_wheels(
+    client: PyPISimple, project: str, *, prereleases: bool = False
+) -> dict[Version, list[Wheel]]:
     """Return the wheels of a project's final releases, yanked wheels included.
 
     Args:
         client: Client of the package index.
         project: Name of the project.
+        prereleases: Whether wheels of pre-releases are returned, too.
 
     Returns:
         Wheels by version, in the order of the index.
@@ -108,7 +111,7 @@ def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
     found: dict[Version, list[Wheel]] = {}
     for package in page.packages:
         parsed = _parse_filename(package.filename)
-        if parsed is not None and not parsed[0].is_prerelease:
+        if parsed is not None and (prereleases or not parsed[0].is_prerelease):
             version, pythons = parsed
             uploaded = _find_upload_time(package, times)
             wheel = Wheel(version=version, uploaded=uploaded, pythons=pythons, package=package)

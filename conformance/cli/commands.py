@@ -43,9 +43,7 @@ GROUPS: Final[dict[str, dict[str, CommandEntry]]] = {
         "matrix": CommandEntry("matrix", "Show matrices and cells; refresh releases and locks."),
     },
     "Upgrade": {
-        "upgrade": CommandEntry(
-            "upgrade", "Show what breaks and what changes between two releases."
-        ),
+        "upgrade": CommandEntry("upgrade", "Show what breaks or changes between two releases."),
         "scan": CommandEntry("scan", "Show what an upgrade changes for code, without running it."),
         "ecosystem": CommandEntry("ecosystem", "Test libraries that build on JAX on its releases."),
         "solve": CommandEntry("solve", "Find versions of libraries that were tested together."),

@@ -20,7 +20,7 @@ from conformance.cli.options import fresh_option, jobs_option, no_downloads_opti
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CELLS
-from conformance.ecosystem.outcome import Policy
+from conformance.ecosystem.outcome import VersionPolicy
 from conformance.model.outcome import ExitCode
 from conformance.report.ecosystem_text import (
     make_ecosystem_json,
@@ -45,15 +45,17 @@ RESTART = "the same command goes on where it was"
     help="Releases of jax: release, specifier, latest, nightly; repeatable.  [default: latest]",
 )  # fmt: skip
 @click.option(
-    "--policy", "policies", multiple=True, type=click.Choice([*Policy]),
+    "--policy", "policies", multiple=True, type=click.Choice([str(policy) for policy in VersionPolicy]),
     help="Choose versions of libraries by this policy; repeatable.  [default: all]",
 )  # fmt: skip
 @click.option(
-    "--rotate", type=click.IntRange(min=1), default=0, metavar="N",
+    "--rotate", type=click.IntRange(min=1), metavar="N",
     help="Test the N libraries of today; all have their turn.",
 )  # fmt: skip
 @click.option("--recorded", is_flag=True, help="Show the recorded outcomes, and test nothing.")
-@click.option("--repeat", is_flag=True, help="Run tests that pass twice, too, to detect flaky ones.")
+@click.option(
+    "--repeat", is_flag=True, help="Run tests that pass twice, too, to detect flaky ones."
+)
 @click.option("--blame", is_flag=True, help="Search for the release or package of each failure.")
 @click.option("--keep", is_flag=True, help="Keep the environments.")
 @click.option("--page", is_flag=True, help="Write the page of all libraries, reports/ecosystem.md.")
@@ -61,15 +63,17 @@ RESTART = "the same command goes on where it was"
     "--badges", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Write a badge for each library.",
 )  # fmt: skip
-@click.option("--issue", is_flag=True, help="Print the text of an issue for each library that fails.")
+@click.option(
+    "--issue", is_flag=True, help="Print the text of an issue for each library that fails."
+)
 @fresh_option
 @jobs_option("Number of cells at the same time.")
 @no_downloads_option
 @json_option("the outcomes")
 def command(
-    *, names: tuple[str, ...], cells: tuple[str, ...], policies: tuple[str, ...], rotate: int,
-    recorded: bool, repeat: bool, blame: bool, keep: bool, page: bool, badges: Path | None,
-    issue: bool, fresh: bool, jobs: int, output: Output,
+    *, names: tuple[str, ...], cells: tuple[str, ...], policies: tuple[str, ...],
+    rotate: int | None, recorded: bool, repeat: bool, blame: bool, keep: bool, page: bool,
+    badges: Path | None, issue: bool, fresh: bool, jobs: int, output: Output,
 ) -> int:  # fmt: skip
     """Test libraries that build on JAX on its releases.
 
@@ -94,8 +98,8 @@ def command(
     code = ExitCode.OK
     if not recorded:
         options = EcosystemOptions(
-            names=names, cells=cells or ("latest",), policies=tuple(map(Policy, policies)),
-            jobs=jobs, fresh=fresh, repeat=repeat, keep=keep, rotate=rotate,
+            names=names, cells=cells or ("latest",), policies=tuple(map(VersionPolicy, policies)),
+            jobs=jobs, fresh=fresh, repeat=repeat, keep=keep, rotate=rotate or 0,
         )  # fmt: skip
         run = prepare_ecosystem(context, options)
         with explain_interrupt(RESTART):

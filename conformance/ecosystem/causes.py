@@ -70,7 +70,8 @@ class EcosystemCause:
         for record in self.records:
             versions.setdefault(record.library, set()).add(record.version)
         return {
-            library: tuple(sorted(found, key=Version)) for library, found in sorted(versions.items())
+            library: tuple(sorted(found, key=Version))
+            for library, found in sorted(versions.items())
         }
 
     @property
@@ -102,7 +103,9 @@ def find_ecosystem_causes(
             if record not in own:
                 own.append(record)
     causes = [_make_cause(errors, explain) for errors in groups.values()]
-    return tuple(sorted(causes, key=lambda one: (-len(one.libraries), -len(one.records), one.error)))
+    return tuple(
+        sorted(causes, key=lambda one: (-len(one.libraries), -len(one.records), one.error))
+    )
 
 
 def _make_cause(errors: Mapping[str, list[LibraryRecord]], explain: Explain) -> EcosystemCause:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class FailureComparison:
     """A failure, and a release on which the library works.
 
     Attributes:
@@ -66,7 +66,7 @@ class Comparison:
 
 def compare_failure(
     record: LibraryRecord, records: Iterable[LibraryRecord], library: Library, program: str
-) -> Comparison | None:
+) -> FailureComparison | None:
     """Return the comparison of a failure with the nearest older release that works, if any.
 
     The same version of the library is preferred, because only jax differs then.
@@ -89,13 +89,13 @@ def compare_failure(
         return None
     good = max(older, key=lambda one: (one.version == record.version, Version(one.jax)))
     is_same = good.version == record.version
-    wanted = (f"{library.name}=={record.version}",) if is_same else ()
+    wanted: tuple[str, ...] = (f"{library.name}=={record.version}",) if is_same else ()
     if first.test == IMPORT:
         target = f"python -c 'import {', '.join(library.imports)}'"
     else:
         target = f"{program}::{first.test.partition('::')[2]}"
         wanted += library.requires
-    return Comparison(good=good, bad=record, target=target, wanted=wanted)
+    return FailureComparison(good=good, bad=record, target=target, wanted=wanted)
 
 
 def _name_module(test: str) -> str:

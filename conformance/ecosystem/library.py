@@ -11,7 +11,7 @@ import msgspec
 import tomllib
 
 from conformance.cells.requirements import parse_requirement
-from conformance.ecosystem.outcome import Policy
+from conformance.ecosystem.outcome import VersionPolicy
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, describe_os_error
 from conformance.wording import did_you_mean, plural
@@ -63,7 +63,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     program: str = ""
     requires: tuple[str, ...] = ()
     tests: SdistTests | None = None
-    policies: tuple[Policy, ...] = tuple(Policy)
+    policies: tuple[VersionPolicy, ...] = tuple(VersionPolicy)
 
     @property
     def hash(self) -> str:

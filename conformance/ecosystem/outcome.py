@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 
-class Policy(StrEnum):
+class VersionPolicy(StrEnum):
     """How the version of a library is chosen for a release of JAX."""
 
     RELEASE = "release"
     """The newest version on the release date, with the dependencies of that date."""
     BOUNDS = "bounds"
-    """The version that a resolver chooses today: the newest whose requirements admit the release."""
+    """The newest version whose requirements admit the release, as a resolver chooses it today."""
     NEWEST = "newest"
     """The newest version of today, whatever its requirements."""
 
@@ -61,12 +61,12 @@ class Key(msgspec.Struct, frozen=True, order=True):
     Attributes:
         library: Name of the library.
         jax: Release of JAX.
-        policy: Policy by which its version is chosen.
+        policy: VersionPolicy by which its version is chosen.
     """
 
     library: str
     jax: str
-    policy: Policy
+    policy: VersionPolicy
 
 
 class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -75,7 +75,7 @@ class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     Attributes:
         library: Name of the library.
         jax: Release of JAX.
-        policy: Policy by which its version was chosen.
+        policy: VersionPolicy by which its version was chosen.
         version: Version of the library, empty if it has none.
         outcome: The outcome.
         definition: Hash of the library's definition.
@@ -91,7 +91,7 @@ class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     library: str
     jax: str
-    policy: Policy
+    policy: VersionPolicy
     version: str = ""
     outcome: LibraryOutcome
     definition: str = ""

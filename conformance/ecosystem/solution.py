@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from packaging.version import Version
 
-from conformance.ecosystem.outcome import Failure, LibraryOutcome, LibraryRecord, Policy
+from conformance.ecosystem.outcome import Failure, LibraryOutcome, VersionPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from conformance.ecosystem.outcome import LibraryRecord
+
+ERA: Final = "era"
+LATEST: Final = "latest"
+DEPS: Final = (LATEST, ERA)
+"""Dates of the other packages, in the order in which sets are tried."""
 Versions = tuple[tuple[str, str], ...]
 """Libraries with their versions, in the order of the names."""
 
@@ -68,7 +73,7 @@ class SetRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CandidateSet:
     """A set that may work: each library does alone.
 
     Attributes:
@@ -89,48 +94,64 @@ class Candidate:
 
 def list_candidates(
     records: Iterable[LibraryRecord], names: Sequence[str], releases: Sequence[str]
-) -> Iterator[Candidate]:
+) -> Iterator[CandidateSet]:
     """Yield sets whose libraries all work alone, the newest first.
 
     For each release, the newest versions with the packages of today come first, then those of the
-    release date with the packages of that date.
+    release date with the packages of that date. A set is followed by those in which one library has
+    its next older version.
 
     Args:
         records: Outcomes of the libraries.
         names: Names of the libraries.
         releases: Releases of JAX, ascending.
     """
-    versions: dict[tuple[str, str, str], list[str]] = {}
+    working: dict[tuple[str, str, str], set[Version]] = {}
     for record in records:
         if record.outcome is LibraryOutcome.OK:
-            deps = get_deps(record.policy)
-            versions.setdefault((record.jax, deps, record.library), []).append(record.version)
-    for release in reversed(releases):
-        for deps in ("latest", "era"):
-            found = {name: versions.get((release, deps, name)) for name in names}
-            chosen = {name: max(ok, key=Version) for name, ok in found.items() if ok}
-            if len(chosen) == len(found):
-                yield Candidate(jax=release, deps=deps, versions=chosen)
+            key = (record.jax, get_deps(record.policy), record.library)
+            working.setdefault(key, set()).add(Version(record.version))
+    for jax in reversed(releases):
+        for deps in DEPS:
+            found = {name: sorted(working.get((jax, deps, name), ())) for name in names}
+            if not all(found.values()):
+                continue
+            newest = {name: str(versions[-1]) for name, versions in found.items()}
+            yield CandidateSet(jax=jax, deps=deps, versions=newest)
+            for name, versions in found.items():
+                for version in versions[-2:-1]:
+                    older = {**newest, name: str(version)}
+                    yield CandidateSet(jax=jax, deps=deps, versions=older)
 
 
-def get_deps(policy: Policy) -> str:
+def get_deps(policy: VersionPolicy) -> str:
     """Return the date of the other packages under a policy: `era` or `latest`."""
-    return "era" if policy is Policy.RELEASE else "latest"
+    return ERA if policy is VersionPolicy.RELEASE else LATEST
 
 
-def find_admitted_failures(
-    records: Iterable[LibraryRecord], versions: Mapping[str, str]
-) -> Iterator[LibraryRecord]:
-    """Yield the failures of versions that declared requirements admit with a release.
+def render_constraints(record: SetRecord) -> str:
+    """Return a constraints file with every package of a set's environment.
 
     Args:
-        records: Outcomes of the libraries.
-        versions: Version of each package that a resolver chooses, jax among them.
+        record: A set that works.
     """
-    seen = set()
-    for record in records:
-        admitted = versions.get(record.library) == record.version
-        if admitted and record.jax == versions.get("jax") and record.outcome.is_failure:
-            if record.library not in seen:
-                seen.add(record.library)
-                yield record
+    head = f"# tested together on {record.tested}, python {record.python}: {describe_set(record)}"
+    pins = "".join(f"{name}=={version}\n" for name, version in sorted(record.packages.items()))
+    return f"{head}\n{pins}"
+
+
+def render_group(record: SetRecord, name: str = "jax") -> str:
+    """Return a dependency group for `pyproject.toml`, which `uv sync --group` installs.
+
+    Args:
+        record: A set that works.
+        name: Name of the group.
+    """
+    pins = "".join(f'  "{one}=={version}",\n' for one, version in sorted(record.packages.items()))
+    return f"# {describe_set(record)}\n[dependency-groups]\n{name} = [\n{pins}]\n"
+
+
+def describe_set(record: SetRecord | CandidateSet) -> str:
+    """Return the release and the versions of a set, e.g. `jax 0.8.1, flax 0.12.0`."""
+    versions = (f"{name} {version}" for name, version in sorted(record.versions.items()))
+    return ", ".join([f"jax {record.jax}", *versions])

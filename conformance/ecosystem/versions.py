@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedVersion:
-    """A final version of a library that is not yanked.
+    """A version of a library that is not yanked.
 
     Attributes:
         version: The version.
@@ -52,4 +52,6 @@ def choose_version(
         for one in published
         if (until is None or one.uploaded < until) and one.admits(python)
     ]
-    return str(max(versions)) if versions else ""
+    # As pip does: pre-releases only count where there is no other version.
+    final = [version for version in versions if not version.is_prerelease]
+    return str(max(final or versions)) if versions else ""

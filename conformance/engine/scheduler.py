@@ -133,7 +133,7 @@ class _Board:
 
     def take_cell(self) -> CellQueue | None:
         with self._lock:
-            # A slot that was interrupted gives back what it had taken after the queues were cleared.
+            # An interrupted slot gives back what it had taken after the queues were cleared.
             if self.abandoned:
                 return None
             busy = {cell.accelerator for cell in self._cells if cell.slots} - {""}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.ecosystem.outcome import IMPORT, Policy
+from conformance.ecosystem.outcome import IMPORT, VersionPolicy
 from conformance.model.upstream import find_thread_url
 from conformance.report.ecosystem_summary import describe_record
 from conformance.report.markup import fence, to_code, to_table
@@ -37,9 +37,7 @@ def render_library_issue(summary: EcosystemSummary, library: Library) -> str:
     return "\n\n".join(_render(summary, library, newest)) + "\n"
 
 
-def _render(
-    summary: EcosystemSummary, library: Library, record: LibraryRecord
-) -> Iterator[str]:
+def _render(summary: EcosystemSummary, library: Library, record: LibraryRecord) -> Iterator[str]:
     error = flatten(record.failures[0].error, TITLE)
     verb = "does not import" if record.failures[0].test == IMPORT else "fails"
     yield f"# {library.name} {record.version} {verb} on jax {record.jax}: {error}"
@@ -76,5 +74,5 @@ def _render(
     yield to_table(rows)
 
 
-def _describe_policy(policy: Policy) -> str:
-    return f"{policy} of jax" if policy is Policy.RELEASE else str(policy)
+def _describe_policy(policy: VersionPolicy) -> str:
+    return f"{policy} of jax" if policy is VersionPolicy.RELEASE else str(policy)

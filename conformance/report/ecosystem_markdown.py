@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.ecosystem.outcome import LibraryOutcome, Policy
+from conformance.ecosystem.outcome import LibraryOutcome, VersionPolicy
 from conformance.model.upstream import find_thread_url
 from conformance.report.ecosystem_summary import POLICIES, describe_record
 from conformance.report.ecosystem_text import describe_counts, describe_libraries
@@ -72,7 +72,7 @@ def _make_cause_row(cause: EcosystemCause) -> list[str]:
     ]  # fmt: skip
 
 
-def _render_matrix(summary: EcosystemSummary, policy: Policy) -> str:
+def _render_matrix(summary: EcosystemSummary, policy: VersionPolicy) -> str:
     rows = [["library", *summary.releases]]
     for name in summary.names:
         found = [summary.get(name, release, policy) for release in summary.releases]
@@ -85,7 +85,8 @@ def _render_refusals(summary: EcosystemSummary) -> Iterator[str]:
     refused = [
         record
         for record in summary.records
-        if record.outcome is LibraryOutcome.NOT_INSTALLABLE and record.policy is Policy.RELEASE
+        if record.outcome is LibraryOutcome.NOT_INSTALLABLE
+        and record.policy is VersionPolicy.RELEASE
     ]
     if refused:
         yield "## Requirements that forbid the version of the release date"

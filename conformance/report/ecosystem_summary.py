@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.ecosystem.outcome import Key, LibraryOutcome, Policy
+from conformance.ecosystem.outcome import Key, LibraryOutcome, VersionPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ SIGNS: Final = {
 }
 """A word for each outcome in a table."""
 POLICIES: Final = {
-    Policy.RELEASE: "versions of the release date",
-    Policy.BOUNDS: "versions that requirements admit today",
-    Policy.NEWEST: "newest versions of today",
+    VersionPolicy.RELEASE: "versions of the release date",
+    VersionPolicy.BOUNDS: "versions that requirements admit today",
+    VersionPolicy.NEWEST: "newest versions of today",
 }
 """Titles of the policies."""
 
@@ -56,10 +56,10 @@ class EcosystemSummary:
         return tuple(sorted({record.jax for record in self.records}, key=Version))
 
     @cached_property
-    def policies(self) -> tuple[Policy, ...]:
+    def policies(self) -> tuple[VersionPolicy, ...]:
         """Policies with an outcome."""
         found = {record.policy for record in self.records}
-        return tuple(policy for policy in Policy if policy in found)
+        return tuple(policy for policy in VersionPolicy if policy in found)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class EcosystemSummary:
     def _by_key(self) -> Mapping[Key, LibraryRecord]:
         return {record.key: record for record in self.records}
 
-    def get(self, library: str, release: str, policy: Policy) -> LibraryRecord | None:
+    def get(self, library: str, release: str, policy: VersionPolicy) -> LibraryRecord | None:
         """Return the record of a library on a release, None if it was not tested."""
         return self._by_key.get(Key(library, release, policy))
 
@@ -79,10 +79,10 @@ class EcosystemSummary:
 
         Of several policies the first counts.
         """
-        found = (self.get(library, self.releases[-1], policy) for policy in Policy)
+        found = (self.get(library, self.releases[-1], policy) for policy in VersionPolicy)
         return next((record for record in found if record is not None), None)
 
-    def count(self, policy: Policy) -> Counter[LibraryOutcome]:
+    def count(self, policy: VersionPolicy) -> Counter[LibraryOutcome]:
         """Return the number of each outcome under a policy."""
         return Counter(record.outcome for record in self.records if record.policy is policy)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.ecosystem.causes import EcosystemCause
-    from conformance.ecosystem.outcome import LibraryRecord, Policy
+    from conformance.ecosystem.outcome import LibraryRecord, VersionPolicy
     from conformance.report.ecosystem_summary import EcosystemSummary
 
 STYLES: Final = {
@@ -105,7 +105,7 @@ def render_counts(summary: EcosystemSummary) -> Iterator[str]:
         yield f"{policy}: {describe_counts(summary, policy)}"
 
 
-def describe_counts(summary: EcosystemSummary, policy: Policy) -> str:
+def describe_counts(summary: EcosystemSummary, policy: VersionPolicy) -> str:
     """Return the number of each outcome under a policy.
 
     Args:
