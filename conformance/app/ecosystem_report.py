@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from conformance.app.context import ProjectContext
 from conformance.app.ecosystem import load_ecosystem
 from conformance.app.ecosystem_records import open_results
 from conformance.app.scan import make_finder
+from conformance.corpus.project import PACKAGE
 from conformance.ecosystem.causes import find_ecosystem_causes
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
@@ -17,13 +19,10 @@ from conformance.report.site.badges import render_library_badges
 from conformance.scan.uses import NameUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.app.context import ProjectContext
     from conformance.ecosystem.causes import Explain
-    from conformance.ecosystem.library import Library
-    from conformance.ecosystem.outcome import LibraryRecord
     from conformance.scan.hits import Hit, HitFinder
 
 PAGE: Final = "ecosystem.md"
@@ -43,35 +42,17 @@ def load_summary(context: ProjectContext, names: Sequence[str] = ()) -> Ecosyste
     libraries = {library.name: library for library in load_ecosystem(context, names)}
     records = [
         record
-        for record in open_results(context).load().values()
+        for _, record in sorted(open_results(context).load().items())
         if record.library in libraries and record.definition == libraries[record.library].hash
     ]
-    return summarize(context, libraries.values(), records)
+    causes = find_ecosystem_causes(records, make_explainer())
+    return EcosystemSummary(libraries=libraries, records=records, causes=causes)
 
 
-def summarize(
-    context: ProjectContext, libraries: Iterable[Library], records: Sequence[LibraryRecord]
-) -> EcosystemSummary:
-    """Return records of libraries with what their failures have in common.
-
-    Args:
-        context: The project.
-        libraries: The libraries.
-        records: The records.
-    """
-    ordered = sorted(records, key=lambda record: record.key)
-    return EcosystemSummary(
-        libraries={library.name: library for library in libraries}, records=ordered,
-        causes=find_ecosystem_causes(ordered, make_explainer(context)),
-    )  # fmt: skip
-
-
-def make_explainer(context: ProjectContext) -> Explain:
-    """Return a function that finds what changed for a name of JAX up to a release.
-
-    Args:
-        context: The project.
-    """
+def make_explainer() -> Explain:
+    """Return a function that finds what changed for a name of JAX up to a release."""
+    # The corpus that comes with the package: a project has cases of its own.
+    context = ProjectContext(PACKAGE)
     releases = context.releases.versions
     finders: dict[str, HitFinder] = {}
 

@@ -45,7 +45,7 @@ RESTART = "the same command goes on where it was"
     help="Releases of jax: release, specifier, latest, nightly; repeatable.  [default: latest]",
 )  # fmt: skip
 @click.option(
-    "--policy", "policies", multiple=True, type=click.Choice([str(policy) for policy in VersionPolicy]),
+    "--policy", "policies", multiple=True, type=click.Choice([*map(str, VersionPolicy)]),
     help="Choose versions of libraries by this policy; repeatable.  [default: all]",
 )  # fmt: skip
 @click.option(
