@@ -182,11 +182,11 @@ def test_the_night_on_one_machine_is_the_same_night() -> None:
         for step in steps(FOLDER / "nightly.yml")
         if (words := step.get("run", "").split()[1:]) and step["run"].startswith("conformance")
     ]
-    assert nightly == ["fuzz", "run", "merge", *order]
+    assert nightly == ["fuzz", "ecosystem", "run", "merge", *order]
     config = configparser.ConfigParser(interpolation=None)
     config.read(ROOT / "tox.ini")
     local = re.findall(
         r"^(?:- )?conformance (\w+)", config["testenv:nightly"]["commands"], re.MULTILINE
     )
-    assert local == ["fuzz", "run", *order]
+    assert local == ["fuzz", "ecosystem", "run", *order]
     assert "--yes" not in config["testenv:nightly"]["commands"]

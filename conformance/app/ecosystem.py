@@ -16,6 +16,7 @@ from conformance.app.ecosystem_sources import LibrarySources
 from conformance.cells.lock_resolution import find_cut_off, resolve_bounds
 from conformance.cells.resolver import explain_refusal
 from conformance.cells.uvtool import NoSolutionError
+from conformance.ecosystem.comparison import is_new_failure
 from conformance.ecosystem.library import load_libraries, select_libraries
 from conformance.ecosystem.outcome import Key, LibraryOutcome, LibraryRecord, VersionPolicy
 from conformance.ecosystem.refusal import shorten_refusal
@@ -26,7 +27,7 @@ from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
@@ -145,9 +146,8 @@ class EcosystemRun:
         # By release: environments of a release share their bytecode.
         tasks = [(library, cell) for cell in self.cells for library in self.libraries]
         with temporary_folder("bytecode", self.context.cache) as bytecode:
-            worker = _LibraryWorker(
-                self.context, self.options, {} if self.options.fresh else before, bytecode
-            )
+            known = {} if self.options.fresh else dict(before)
+            worker = _LibraryWorker(self.context, self.options, known, bytecode)
             threads = ThreadPoolExecutor(self.options.jobs)
             futures = [threads.submit(worker.test, *task) for task in tasks]
             try:
@@ -155,14 +155,15 @@ class EcosystemRun:
                     for record in future.result():
                         # Before it is shown: a record that was shown survives `kill -9`.
                         results.append(record)
-                        self._judge(record, before.get(record.key))
+                        self._judge(record, before.values())
+                        before[record.key] = record
                         yield record
             finally:
                 threads.shutdown(cancel_futures=True)
         results.sort()
 
-    def _judge(self, record: LibraryRecord, before: LibraryRecord | None) -> None:
-        if record.outcome.is_failure and (before is None or not before.outcome.is_failure):
+    def _judge(self, record: LibraryRecord, earlier: Iterable[LibraryRecord]) -> None:
+        if is_new_failure(record, earlier):
             self.exit_code = ExitCode.UNEXPECTED
         elif record.outcome is LibraryOutcome.UNKNOWN and self.exit_code is ExitCode.OK:
             self.exit_code = ExitCode.INFRA

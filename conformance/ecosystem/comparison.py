@@ -64,6 +64,28 @@ class FailureComparison:
         return " ".join(["conformance", *words])
 
 
+def is_new_failure(record: LibraryRecord, earlier: Iterable[LibraryRecord]) -> bool:
+    """Return whether a library fails that did not fail before.
+
+    A failure on a release without a record is known if the library fails on the newest older one.
+
+    Args:
+        record: The new record.
+        earlier: Records of earlier runs.
+    """
+    if not record.outcome.is_failure:
+        return False
+    older = [
+        one
+        for one in earlier
+        if (one.library, one.policy) == (record.library, record.policy)
+        and Version(one.jax) <= Version(record.jax)
+        and (one.outcome is LibraryOutcome.OK or one.outcome.is_failure)
+    ]
+    newest = max(older, key=lambda one: Version(one.jax), default=None)
+    return newest is None or not newest.outcome.is_failure
+
+
 def compare_failure(
     record: LibraryRecord, records: Iterable[LibraryRecord], library: Library, program: str
 ) -> FailureComparison | None:

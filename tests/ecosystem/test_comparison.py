@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from conformance.ecosystem.comparison import compare_failure
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.ecosystem.comparison import compare_failure, is_new_failure
 from conformance.ecosystem.library import Library
 from conformance.ecosystem.outcome import Failure
 
-from .builders import TESTS, record
+from .builders import BOUNDS, TESTS, record
+
+if TYPE_CHECKING:
+    from conformance.ecosystem.outcome import LibraryRecord
 
 LIBRARY = Library(name="chex", repository="a/chex", imports=("chex",), requires=("dm-tree",))
 PROGRAM = "/cache/test_chex.py"
@@ -46,3 +53,23 @@ def test_nothing_to_compare_with() -> None:
     failure = Failure(test="chex/asserts_test.py::test_two", error="TypeError")
     own = record("chex", "0.8.1", outcome=TESTS, failures=(failure,))
     assert compare_failure(own, [record("chex", "0.7.2"), own], LIBRARY, PROGRAM) is None
+
+
+@pytest.mark.parametrize(
+    ("earlier", "new"),
+    [
+        ([], True),
+        ([record("chex", "0.8.1")], True),
+        ([record("chex", "0.8.1", error="ImportError: x")], False),
+        ([record("chex", "0.7.2", error="ImportError: x")], False),
+        ([record("chex", "0.7.2", error="ImportError: x"), record("chex", "0.8.0")], True),
+        ([record("chex", "0.9.0", error="ImportError: x")], True),
+        ([record("chex", "0.8.1", policy=BOUNDS, error="ImportError: x")], True),
+    ],
+)
+def test_failure_is_new_if_it_worked_on_the_newest_older_release(
+    earlier: list[LibraryRecord], *, new: bool
+) -> None:
+    """Of the same policy; a nightly without a record is compared with the release before it."""
+    assert is_new_failure(record("chex", "0.8.1", error="ImportError: y"), earlier) is new
+    assert not is_new_failure(record("chex", "0.8.1"), earlier)
