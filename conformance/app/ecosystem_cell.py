@@ -16,6 +16,7 @@ import msgspec
 
 from conformance.app.session import Session
 from conformance.app.suites import PYTEST, SuiteInCells
+from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.disk import Removal, prune
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import get_environment_folder, provision
@@ -272,10 +273,9 @@ def import_modules(python: Path, planned: PlannedCell, modules: Sequence[str]) -
         # The session that collects the tests imports the same modules next.
         variables["PYTHONPYCACHEPREFIX"] = str(Path(planned.overlay, BYTECODE))
     try:
-        done = subprocess.run(
-            [python, "-c", _IMPORT_SCRIPT, *modules], env=variables, capture_output=True,
-            text=True, errors="replace", check=False, timeout=IMPORT_TIMEOUT,
-            stdin=subprocess.DEVNULL, cwd=python.parent,
+        done = CHILD_PROCESSES.run(
+            [python, "-c", _IMPORT_SCRIPT, *modules], env=variables, timeout=IMPORT_TIMEOUT,
+            cwd=python.parent,
         )  # fmt: skip
     except OSError as error:
         raise InfrastructureError(f"{python}: does not run: {describe_os_error(error)}") from error

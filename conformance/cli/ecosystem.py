@@ -19,7 +19,7 @@ from conformance.app.ecosystem_report import (
 from conformance.cli.options import fresh_option, jobs_option, no_downloads_option
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
-from conformance.cli.words import CELLS
+from conformance.cli.words import CELLS, LIBRARIES
 from conformance.ecosystem.outcome import VersionPolicy
 from conformance.model.outcome import ExitCode
 from conformance.report.ecosystem_text import (
@@ -39,7 +39,7 @@ RESTART = "the same command goes on where it was"
 
 
 @click.command("ecosystem")
-@click.argument("names", nargs=-1, metavar="[LIBRARY]...")
+@click.argument("names", nargs=-1, metavar="[LIBRARY]...", type=LIBRARIES)
 @click.option(
     "--cell", "cells", multiple=True, metavar="RELEASE", type=CELLS,
     help="Releases of jax: release, specifier, latest, nightly; repeatable.  [default: latest]",
@@ -124,12 +124,10 @@ def _list_failing(summary: EcosystemSummary) -> list[str]:
 
 
 def _show(output: Output, summary: EcosystemSummary) -> None:
-    output.print("")
-    for table in render_tables(summary):
-        output.console.print(table)
+    output.print("", *render_tables(summary))
     for cause in summary.causes:
-        output.print("", *render_cause(cause))
-    output.print("", *render_counts(summary))
+        output.print(*render_cause(cause), "")
+    output.print(*render_counts(summary))
     output.write_json(make_ecosystem_json(summary))
 
 

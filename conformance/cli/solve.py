@@ -17,7 +17,7 @@ from conformance.app.solve import (
 )
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
-from conformance.cli.words import CELLS
+from conformance.cli.words import CELLS, LIBRARIES
 from conformance.ecosystem.outcome import LibraryOutcome
 from conformance.ecosystem.solution import describe_set
 from conformance.model.outcome import ExitCode
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("solve")
-@click.argument("names", nargs=-1, required=True, metavar="LIBRARY...")
+@click.argument("names", nargs=-1, required=True, metavar="LIBRARY...", type=LIBRARIES)
 @click.option(
     "--jax", default="latest", show_default=True, metavar="RELEASES", type=CELLS,
     help="Admitted releases of jax: a release, a specifier or latest.",

@@ -111,6 +111,10 @@ def _list_suites(context: ProjectContext, _incomplete: str) -> Iterable[str]:
     return find_suites(context.project.suites)
 
 
+def _list_libraries(context: ProjectContext, _incomplete: str) -> Iterable[str]:
+    return sorted(file.stem for file in context.project.ecosystem.glob("*.toml"))
+
+
 CASES: Final = Words("case", _list_cases, files=True)
 """Families and cases, or files of cases."""
 FAMILIES: Final = Words("family", _list_families)
@@ -127,7 +131,10 @@ MATRICES: Final = Words(
 """Matrices by name, or files of them."""
 SUITES: Final = Words("suite", _list_suites, files=True)
 """Suites by name, or files of tests."""
+LIBRARIES: Final = Words("library", _list_libraries)
+"""Libraries of the ecosystem."""
 KINDS: Final = {
-    one.name: one for one in (CASES, FAMILIES, CELLS, RELEASES, PLATFORM, MATRICES, SUITES)
+    one.name: one
+    for one in (CASES, FAMILIES, CELLS, RELEASES, PLATFORM, MATRICES, SUITES, LIBRARIES)
 }
 """Each kind by its name."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
 from conformance.ecosystem.outcome import LibraryOutcome
@@ -47,21 +46,27 @@ def render_record(record: LibraryRecord) -> str:
     return f"{name} on jax {record.jax} ({record.policy}): {record.summary}{more}"
 
 
-def render_tables(summary: EcosystemSummary) -> Iterator[Table]:
-    """Yield a table of libraries by release for each policy.
+def render_tables(summary: EcosystemSummary) -> Iterator[Text]:
+    """Yield the lines of a table of libraries by release, for each policy.
 
     Args:
         summary: The outcomes.
     """
     for policy in summary.policies:
-        table = Table(title=f"{policy}: {POLICIES[policy]}", title_justify="left", box=None)
-        table.add_column("library", no_wrap=True)
-        for release in summary.releases:
-            table.add_column(f"jax {release}", no_wrap=True)
+        yield Text(f"{policy}: {POLICIES[policy]}", "bold")
+        rows = [[Text("library"), *(Text(f"jax {release}") for release in summary.releases)]]
         for name in summary.names:
             found = [summary.get(name, release, policy) for release in summary.releases]
-            table.add_row(name, *map(_render_cell, found))
-        yield table
+            rows.append([Text(name), *map(_render_cell, found)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            # Lines, no table of rich: that would cut them at the width of the terminal.
+            for cell, width in zip(row, widths, strict=True):
+                cell.pad_right(width - len(cell))
+            line = Text("  ").join(row)
+            line.rstrip()
+            yield line
+        yield Text()
 
 
 def _render_cell(record: LibraryRecord | None) -> Text:
