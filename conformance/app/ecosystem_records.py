@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
+from conformance.app.output_files import print_note
 from conformance.ecosystem.outcome import LibraryRecord
 from conformance.ecosystem.solution import SetRecord
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import describe_os_error, disk_error, write_atomically
 from conformance.json_lines import MalformedLineError, append_line, decode_log, open_log
+from conformance.locking import lock_folders
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
@@ -59,9 +63,8 @@ class RecordFile(Generic[R]):
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        with self._lock:
+        with self._hold():
             try:
-                self.written.parent.mkdir(parents=True, exist_ok=True)
                 descriptor = open_log(self.written)
                 try:
                     append_line(descriptor, msgspec.json.encode(record), durable=True)
@@ -77,11 +80,18 @@ class RecordFile(Generic[R]):
             UsageError: If the file cannot be read, or a line is malformed.
             InfrastructureError: If the disk refuses.
         """
-        with self._lock:
+        # Read and written back: a record that another process adds meanwhile must not be lost.
+        with self._hold():
             last = {record.key: record for record in self._read(self.written)}
             lines = [msgspec.json.encode(last[key]) + b"\n" for key in sorted(last)]
             if lines:
                 write_atomically(self.written, b"".join(lines), durable=True)
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        """Hold the right to write, against other threads and processes."""
+        with self._lock, lock_folders({self.written.parent}, print_note):
+            yield
 
     def _read(self, file: Path) -> list[R]:
         try:

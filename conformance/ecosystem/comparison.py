@@ -115,7 +115,8 @@ def compare_failure(
     if first.test == IMPORT:
         target = f"python -c 'import {', '.join(library.imports)}'"
     else:
-        target = f"{program}::{first.test.partition('::')[2]}"
+        _, sign, name = first.test.partition("::")  # none for a module that does not import
+        target = f"{program}{sign}{name}"
         wanted += library.requires
     return FailureComparison(good=good, bad=record, target=target, wanted=wanted)
 

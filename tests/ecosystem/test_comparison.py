@@ -73,3 +73,12 @@ def test_failure_is_new_if_it_worked_on_the_newest_older_release(
     """Of the same policy; a nightly without a record is compared with the release before it."""
     assert is_new_failure(record("chex", "0.8.1", error="ImportError: y"), earlier) is new
     assert not is_new_failure(record("chex", "0.8.1"), earlier)
+
+
+def test_module_that_does_not_import_is_the_target() -> None:
+    """It has no test that could be named."""
+    failure = Failure(test="x/test_chex.py", error="ImportError")
+    bad = record("chex", "0.8.1", outcome=TESTS, failures=(failure,), tests=1)
+    found = compare_failure(bad, [record("chex", "0.7.2"), bad], LIBRARY, PROGRAM)
+    assert found is not None
+    assert found.target == PROGRAM
