@@ -52,6 +52,16 @@ def test_cases_and_matrices_travel_with_the_wheel(installed: Path, tmp_path: Pat
     assert {"smoke", "releases"} <= set(names)
 
 
+def test_libraries_and_their_outcomes_travel_with_the_wheel(
+    installed: Path, tmp_path: Path
+) -> None:
+    """Recorded outcomes are shown where there is no checkout."""
+    done = _run(installed, "ecosystem", "--recorded", "--json", "-", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = {record["library"] for record in json.loads(done.stdout)["records"]}
+    assert {"flax", "optax"} <= names
+
+
 def test_the_main_job_runs_and_meets_its_goldens(installed: Path, tmp_path: Path) -> None:
     """A case of the installed families matches the goldens that came with it."""
     command = ("run", "shard_map_while/end_time_argument", "--cell", "0.6.2", "--json", "-")

@@ -79,6 +79,12 @@ class Solver:
         self._known = {
             key: record for key, record in sets.load().items() if self._is_current(record)
         }
+        found = self._find()
+        if self._tests:
+            sets.sort()
+        return found
+
+    def _find(self) -> SetRecord | None:
         if not self.offline and (declared := self._resolve_declared()) is not None:
             self.declared = self._get_record(declared)
             if self.declared is not None and self.declared.outcome is LibraryOutcome.OK:
@@ -89,7 +95,6 @@ class Solver:
             record = self._get_record(candidate)
             if record is not None and record.outcome is LibraryOutcome.OK:
                 return record
-        sets.sort()
         return None
 
     def _is_current(self, record: SetRecord) -> bool:
