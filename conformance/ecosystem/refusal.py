@@ -8,6 +8,7 @@ from typing import Final
 LONGEST: Final = 200
 """Characters of a reason."""
 _PREFIX: Final = re.compile(r"^no environment satisfies it: ")
+_NO_WHEELS: Final = re.compile(r"(?:all versions of )?(\S+) ha(?:s|ve) no usable wheels")
 
 
 def shorten_refusal(reason: str, library: str) -> str:
@@ -18,6 +19,9 @@ def shorten_refusal(reason: str, library: str) -> str:
         library: Name of the library.
     """
     text = _PREFIX.sub("", " ".join(reason.split()))
+    if (without := _NO_WHEELS.search(text)) is not None:
+        # A fact about the index, not about a requirement: cells build nothing from source.
+        return f"no wheels of {without[1]}, which it requires"
     for premise in re.split(r",? and (?=\S+? depends on )|, we can conclude.*", text):
         if " depends on " in premise and premise.startswith(library):
             text = premise
