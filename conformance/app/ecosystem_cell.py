@@ -52,6 +52,8 @@ IMPORT_TIMEOUT: Final = 180.0
 """Seconds in which the modules of a library must import."""
 TEST_TIMEOUT: Final = 60.0
 """Seconds that one test may take."""
+REMOVAL_PATIENCE: Final = 10.0
+"""Seconds in which an environment that is still in use is tried to be removed."""
 LONGEST: Final = 300
 """Characters of an error that a record keeps."""
 _IMPORT_SCRIPT: Final = """
@@ -242,9 +244,15 @@ class CellTester:
         """Remove the environment of a cell: only its record is needed."""
         folder = get_environment_folder(planned.cell, lock, self.context.cache)
         stored = StoredEnvironment(folder=folder, lock=lock.hash, used=0.0)
-        # One that another process uses stays, and `cache prune` removes it later.
-        with suppress(InfrastructureError):
-            prune([Removal(environment=stored, reason="its library was tested")])
+        # A worker that was just ended may still hold it. One that another run uses stays, and
+        # `cache prune` removes it later.
+        end = time.monotonic() + REMOVAL_PATIENCE
+        while folder.exists():
+            with suppress(InfrastructureError):
+                prune([Removal(environment=stored, reason="its library was tested")])
+            if time.monotonic() >= end:
+                return
+            time.sleep(0.1)
 
 
 def _list_requirements(library: Library) -> tuple[str, ...]:
