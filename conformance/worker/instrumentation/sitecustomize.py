@@ -8,6 +8,8 @@ Python imports a module of this name at start-up. Each part is enabled by a vari
   its imports: `["own", "", seconds]`. `conformance.timed` adds its regions.
 - CONFORMANCE_COMPUTATIONS, `FOLDER:VERSION:...`, makes jax record its computations, see
   `conformance.worker.computations`.
+- CONFORMANCE_REACHED names a folder in which each process, its children included, records what it
+  reaches of jax, see `conformance.worker.reach_recorder`.
 - CONFORMANCE_HANG, `SECONDS:FILE`, makes the process write the stacks of its threads after that
   time.
 
@@ -26,6 +28,7 @@ INPUTS = "CONFORMANCE_INPUTS"
 TIMES = "CONFORMANCE_TIMES"
 HANG = "CONFORMANCE_HANG"
 COMPUTATIONS = "CONFORMANCE_COMPUTATIONS"
+REACHED = "CONFORMANCE_REACHED"
 _WRITING = os.O_WRONLY | os.O_RDWR
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
@@ -130,6 +133,26 @@ def _record_computations(_: str) -> None:
     sys.meta_path.insert(0, _JaxFinder)  # type: ignore[arg-type]
 
 
+def _record_reached(folder: str) -> None:
+    try:
+        recorder = _load("reach_recorder").ReachRecorder(folder)
+    except OSError:  # the folder is gone: the command has ended, and this process goes on without
+        return
+    _load("reach_events").install(recorder)
+
+
+def _load(name: str) -> "Any":
+    """Return a module of the worker, by its path: the environment may have another version."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    file = os.path.join(_PACKAGE, "worker", f"{name}.py")
+    spec = spec_from_file_location(f"conformance.worker.{name}", file)
+    assert spec is not None and spec.loader is not None  # noqa: PT018, S101
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class _Finder:
     """Finds the package `conformance` in environments that do not have it installed."""
 
@@ -162,7 +185,7 @@ def _import_shadowed_module() -> None:
 def _enable() -> None:
     parts = (
         (INPUTS, _note_inputs), (TIMES, _note_own_time), (HANG, _note_hang),
-        (COMPUTATIONS, _record_computations),
+        (COMPUTATIONS, _record_computations), (REACHED, _record_reached),
     )  # fmt: skip
     for variable, note in parts:
         if os.environ.get(variable):
