@@ -1,9 +1,9 @@
-"""`conformance scan`: what changes for a code base between two releases, without running it."""
+"""`conformance scan`: what changes for a code base between two releases."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.context import ProjectContext, count_usable_cores
 from conformance.app.scan_api import VARIANT, load_api
 from conformance.app.scan_effects import EffectReader
+from conformance.app.scan_run import RunFiles, run_command
 from conformance.corpus.behaviour_changes import load_families
 from conformance.corpus.project import PACKAGE
 from conformance.engine.process_pool import map_in_processes
@@ -21,25 +22,36 @@ from conformance.golden.store import GoldenStore
 from conformance.scan import notebooks
 from conformance.scan.api import ROOT
 from conformance.scan.code_base import CodeBase, name_module
-from conformance.scan.hits import HitFinder
-from conformance.scan.result import FileHit, ScanResult
+from conformance.scan.hits import HitFinder, HitKind
+from conformance.scan.result import FileHit, ReachedUse, ScanResult
 from conformance.scan.scopes import RESULT
+from conformance.scan.signatures import CallShape
 from conformance.scan.touches import list_followed, parse_touch
-from conformance.scan.uses import ModuleUses, find_uses
+from conformance.scan.uses import ModuleUses, NameUse, find_uses
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from conformance.corpus.behaviour_changes import BehaviourChange
+    from conformance.scan.hits import Hit
     from conformance.scan.notebooks import CellLine
+    from conformance.scan.reached import ReachedCode, ReachedUses
     from conformance.scan.touches import Touch
-    from conformance.scan.uses import NameUse
 
+PRIMITIVES: Final = "jax.lax"
+"""Module whose functions bind the primitives of their names."""
 SUFFIXES: Final = (".py", notebooks.SUFFIX)
 SKIPPED: Final = frozenset({"node_modules", "site-packages", "__pycache__", "build", "dist"})
 """Folders that are not the code base's own; so are those whose names begin with a dot."""
 CHUNK: Final = 8
 """Files that a process gets at once."""
+OF_NAMES: Final = frozenset({HitKind.REMOVED, HitKind.DEPRECATED})
+"""Kinds of hits that need no call."""
+ANY_CALL: Final = CallShape(
+    positions=0, keywords=frozenset(), more_positions=True, more_keywords=True
+)
+"""A call whose arguments the source does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,15 @@ class _ScannedFile:
     problem: str = ""
 
 
-def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> ScanResult:
+def scan(
+    paths: Sequence[Path],
+    old: str,
+    new: str,
+    *,
+    every: bool = False,
+    command: str = "",
+    timeout: float | None = None,
+) -> ScanResult:
     """Return what changes for a code base between two releases.
 
     Args:
@@ -60,6 +80,8 @@ def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> S
         new: The wanted release.
         every: Whether a line of the history that names no parameter is a hit of each call of its
             names.
+        command: Command that shows which uses are reached, empty to run nothing.
+        timeout: Timeout of the command in seconds, None for no limit.
 
     Raises:
         UsageError: If a path does not exist or holds no Python, or the ends are in the wrong order.
@@ -71,42 +93,131 @@ def scan(paths: Sequence[Path], old: str, new: str, *, every: bool = False) -> S
     if releases.index(old) >= releases.index(new):
         raise UsageError(f"--from {old} --to {new}: expected an older and a newer release")
     files = list(dict.fromkeys(list_files(paths)))
-    packages = {name_module(file)[0].partition(".")[0] for file in files} | {ROOT}
     changes = _load_changes(context, _list_between(context, old, new))
     followed = list_followed(touch for touches in changes.values() for touch in touches)
-    read = partial(_scan_file, packages=frozenset(packages), followed=followed)
-    cores = count_usable_cores()
-    with map_in_processes(read, files, processes=cores, new=len(files), chunk=CHUNK) as found:
+    with _read_files(files, followed) as found:
         # Meanwhile: the workers need no names of releases.
         finder = _make_finder(context, changes, old, new, every=every)
         scanned = list(found)
-    code = CodeBase(one.module for one in scanned if one.module is not None)
     result = ScanResult(old, new, files=len(files), lines=sum(one.lines for one in scanned))
-    for one in scanned:
-        if one.module is None:
-            result.unreadable[one.file] = one.problem
-            continue
-        uses = map(code.follow_names, one.module.uses)
-        result.hits += _find_hits(one, uses, finder, result)
+    result.unreadable = {one.file: one.problem for one in scanned if one.module is None}
+    # After everything that may be wrong with the arguments: a command may take long.
+    result.run = run_command(command, timeout) if command else None
+    ran = None if result.run is None else RunFiles(result.run.code, files)
+    collector = _HitCollector(finder, ran, every=every)
+    result.hits = [*collector.collect(scanned)]
+    result.uses = collector.uses
+    if ran is not None and result.run is not None:
+        libraries = ran.list_libraries()
+        with _read_files([*libraries], followed) as found:
+            result.library_hits = [
+                replace(one, library=libraries[one.file])
+                for one in collector.collect([*found])
+                if one.reached
+            ]
+        result.run.uses = collector.reached
+        result.run.elsewhere = _find_elsewhere(result.run.code, finder, every=every)
     return result
 
 
-def _find_hits(
-    scanned: _ScannedFile, uses: Iterable[NameUse], finder: HitFinder, result: ScanResult
-) -> Iterator[FileHit]:
-    """Yield the hits of a file, each change once for each line."""
-    seen = set()
-    for use in sorted(uses, key=lambda one: (one.line, one.column)):
-        result.uses += bool(use.option) or any(_is_public(name) for name in use.names)
-        for hit in finder.find(use):
-            key = (use.line, hit.kind, hit.name, hit.text)
-            if key not in seen:
+def _read_files(
+    files: Sequence[Path], followed: frozenset[str]
+) -> AbstractContextManager[Iterable[_ScannedFile]]:
+    """Read files in several processes."""
+    packages = {name_module(file)[0].partition(".")[0] for file in files} | {ROOT}
+    read = partial(_scan_file, packages=frozenset(packages), followed=followed)
+    cores = count_usable_cores()
+    return map_in_processes(read, files, processes=cores, new=len(files), chunk=CHUNK)
+
+
+@dataclass(slots=True)
+class _HitCollector:
+    """Collects hits, and the uses that a command reached.
+
+    Attributes:
+        finder: Finds the hits of a use.
+        ran: The files that the command ran, None if none was run.
+        every: Whether changes of behaviour of every name count.
+        uses: Number of uses of public names so far.
+        reached: Those that the command reached.
+    """
+
+    finder: HitFinder
+    ran: RunFiles | None
+    _: KW_ONLY
+    every: bool
+    uses: int = 0
+    reached: list[ReachedUse] = field(default_factory=list)
+
+    def collect(self, scanned: Sequence[_ScannedFile]) -> Iterator[FileHit]:
+        """Yield the hits of files that belong together."""
+        code = CodeBase(one.module for one in scanned if one.module is not None)
+        for one in scanned:
+            if one.module is None:
+                continue
+            uses = [*map(code.follow_names, one.module.uses)]
+            ran = None if self.ran is None else self.ran.open(one.file)
+            yield from self._collect_uses(one, uses, ran)
+            if ran is not None:
+                yield from self._collect_others(one.file, uses, ran)
+
+    def _collect_uses(
+        self, scanned: _ScannedFile, uses: Iterable[NameUse], ran: ReachedUses | None
+    ) -> Iterator[FileHit]:
+        """Yield the hits of the uses in a file, each change once for each line."""
+        seen = set()
+        for use in sorted(uses, key=lambda one: (one.line, one.column)):
+            public = sorted(filter(_is_public, use.names))
+            self.uses += bool(use.option or public)
+            if ran and public and not use.imported:
+                called = use.call is not None
+                if ran.is_reached(use.line, use.column, called=called):
+                    name = " | ".join(public)
+                    self.reached.append(ReachedUse(name, scanned.file, use.line, use.call))
+            for hit in self.finder.find(use):
+                key = (use.line, hit.kind, hit.name, hit.text)
+                if key in seen:
+                    continue
                 seen.add(key)
                 cell = scanned.places[use.line - 1] if scanned.places else None
+                called = use.call is not None and hit.kind not in OF_NAMES
                 yield FileHit(
                     file=scanned.file, line=cell.line if cell else use.line, column=use.column,
                     hit=hit, cell=cell,
+                    reached=ran.is_reached(use.line, use.column, called=called) if ran else None,
                 )  # fmt: skip
+
+    def _collect_others(
+        self, file: Path, uses: Iterable[NameUse], ran: ReachedUses
+    ) -> Iterator[FileHit]:
+        """Yield the hits of names that the command reached, and that the source does not show."""
+        known = {name for use in uses for name in use.names}
+        self.reached += [
+            ReachedUse(name, file, line) for line, name in ran.accesses if name not in known
+        ]
+        for line, names in ran.names:
+            if not known.isdisjoint(names):
+                continue
+            self.reached.append(ReachedUse(names[0], file, line))
+            use = NameUse(names=frozenset(names), line=line, column=1, call=ANY_CALL)
+            for hit in self.finder.find(use):
+                if self.every or hit.kind in OF_NAMES:
+                    yield FileHit(file=file, line=line, column=1, hit=hit, reached=True)
+
+
+def _find_elsewhere(code: ReachedCode, finder: HitFinder, *, every: bool) -> list[Hit]:
+    """Return what changes for options in the environment, and for primitives with `every`."""
+    uses = [
+        NameUse(names=frozenset(), line=0, column=0, option=name.lower())
+        for name in sorted(code.variables)
+    ]
+    if every:
+        uses += [
+            NameUse(names=frozenset({f"{PRIMITIVES}.{name}"}), line=0, column=0, call=ANY_CALL)
+            for name in sorted(code.primitives)
+        ]
+    found = {(hit.release, hit.text): hit for use in uses for hit in finder.find(use)}
+    return [*found.values()]
 
 
 def _is_public(name: str) -> bool:

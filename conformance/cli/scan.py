@@ -1,4 +1,4 @@
-"""`conformance scan`: what an upgrade of jax changes for a code base, without running it."""
+"""`conformance scan`: what an upgrade of jax changes for a code base."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.scan import scan
+from conformance.cli.options import timeout_option
 from conformance.cli.output import json_option
 from conformance.cli.words import CELLS
 from conformance.files import readable_json
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
     "--sarif", metavar="FILE", type=click.Path(path_type=Path),
     help="Write the hits as SARIF, which code scanning shows on pull requests.",
 )  # fmt: skip
+@click.option(
+    "--run", "run", default="", metavar="COMMAND",
+    help="Run a command, e.g. 'pytest -x', once in its own environment, and say which hits it "
+    "reaches, in libraries too.",
+)  # fmt: skip
+@timeout_option("Timeout of the command of --run.")
 @json_option("the hits")
 def command(
     *,
@@ -50,6 +57,8 @@ def command(
     every: bool,
     verbose: bool,
     sarif: Path | None,
+    run: str,
+    timeout: float | None,
     output: Output,
 ) -> int:
     """Find what an upgrade of jax changes for code, without running it.
@@ -57,19 +66,21 @@ def command(
     PATH is a Python file, a notebook or a folder. Names are resolved through imports, aliases and
     modules of the code base, and compared with the public names, signatures and options of each
     release, and with the names and patterns that the history of behaviour changes is about. No jax
-    is imported.
+    is imported, except by the command of --run.
 
     conformance scan src --from 0.5.3
     conformance scan train.py src --from 0.5.3 --to 0.9.0 --json hits.json
     conformance scan src notebooks --from 0.5.3 --sarif scan.sarif
+    conformance scan src --from 0.5.3 --run 'pytest -x'
 
     Exit status: 0 no hits, 1 hits.
     """
     if sarif is not None:
         check_writable("--sarif", sarif)
-    result = scan(paths, old, new, every=every)
+    result = scan(paths, old, new, every=every, command=run, timeout=timeout)
     if sarif is not None:
         write_file("--sarif", sarif, readable_json(make_scan_sarif(result, Path.cwd())))
     output.print(*render_scan(result, every=verbose))
     output.write_json(make_scan_json(result))
-    return ExitCode.UNEXPECTED if result.hits else ExitCode.OK
+    found = result.hits or result.library_hits
+    return ExitCode.UNEXPECTED if found else ExitCode.OK

@@ -1,4 +1,4 @@
-"""A scan as text: what raises, what changes silently, what warns, each with its places."""
+"""A scan as text and JSON: what raises, what changes silently, what warns, with its places."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.model.upstream import find_thread_url
 from conformance.report.grouping import group_by
 from conformance.scan.hits import HitKind
+from conformance.scan.reached import list_transforms
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.scan.result import FileHit, ScanResult
+    from conformance.scan.hits import Hit
+    from conformance.scan.result import FileHit, ReachedUse, ScanResult, ScanRun
 
 TITLES: Final = {
     HitKind.REMOVED: "the name is gone",
@@ -24,6 +26,7 @@ TITLES: Final = {
     HitKind.BEHAVIOUR: "the history has changes of these names",
     HitKind.DEPRECATED: "deprecated",
 }
+REACHED: Final = {True: "reached", False: "not reached", None: "may be reached"}
 MOST_PLACES: Final = 5
 """Places of a hit that are named without `--verbose`."""
 
@@ -37,7 +40,53 @@ def render_scan(result: ScanResult, *, every: bool = False) -> Iterator[str]:
     """
     for file, problem in result.unreadable.items():
         yield f"{file}: {problem}"
-    by_kind = group_by(result.hits, key=lambda one: one.hit.kind)
+    by_reach = group_by(result.hits, key=lambda one: one.reached)
+    is_ranked = not by_reach.keys() <= {None}
+    for reached, title in REACHED.items():
+        if reached in by_reach and result.run is not None and is_ranked:
+            yield f"# {title} by `{result.run.command}`"
+            yield ""
+        yield from _render_hits(by_reach.get(reached, ()), every=every)
+    by_library = group_by(result.library_hits, key=lambda one: one.library)
+    for library, hits in sorted(by_library.items()):
+        yield f"# reached through {library or 'other files'}: {plural(len(hits), 'hit')}"
+        yield ""
+        yield from _render_hits(hits, every=every)
+    if result.run is not None:
+        if result.run.elsewhere:
+            yield "# reached, but not from a line of code"
+            yield ""
+            for hit in result.run.elsewhere:
+                yield from _render_change(hit)
+            yield ""
+        yield from _render_run(result.run)
+    yield summarize_scan(result)
+
+
+def _render_run(run: ScanRun) -> Iterator[str]:
+    """Yield what a command reached, and why it shows less than it should."""
+    code = run.code
+    if not code.processes:
+        yield f"`{run.command}` {run.ended or 'succeeded'}; it imported no jax, so no hit is ranked"
+        return
+    if run.ended:
+        yield f"`{run.command}` {run.ended}"
+    names = {use.name for use in run.uses}
+    counts = (
+        (names, "public name"), (list_transforms(names), "transform"),
+        (code.primitives, "primitive"), ({name for name, *_ in code.options}, "option"),
+    )  # fmt: skip
+    reached = ", ".join(plural(len(found), noun) for found, noun in counts if found)
+    yield (
+        f"ran in {run.seconds:.1f} s, {plural(code.processes, 'process', 'processes')} with jax "
+        f"{', '.join(sorted(code.releases))}; reached {reached or 'nothing'}"
+    )
+    for reason in sorted(code.losses):
+        yield f"its record is incomplete, so other hits may be reached: {reason}"
+
+
+def _render_hits(found: Sequence[FileHit], *, every: bool) -> Iterator[str]:
+    by_kind = group_by(found, key=lambda one: one.hit.kind)
     for kind, title in TITLES.items():
         if kind not in by_kind:
             continue
@@ -46,11 +95,16 @@ def render_scan(result: ScanResult, *, every: bool = False) -> Iterator[str]:
         for places in groups.values():
             yield from _render_group(places, every=every)
         yield ""
-    yield summarize_scan(result)
 
 
 def _render_group(places: Sequence[FileHit], *, every: bool) -> Iterator[str]:
-    hit = places[0].hit
+    yield from _render_change(places[0].hit)
+    shown = places if every else places[:MOST_PLACES]
+    more = f" and {len(places) - len(shown)} more" if len(shown) < len(places) else ""
+    yield f"    {', '.join(one.place for one in shown)}{more}"
+
+
+def _render_change(hit: Hit) -> Iterator[str]:
     sound = "" if hit.kind is not HitKind.BEHAVIOUR else "loud, " if hit.is_loud else "silent, "
     yield f"  {hit.text} ({sound}{hit.release})"
     if hit.change is not None:
@@ -58,9 +112,6 @@ def _render_group(places: Sequence[FileHit], *, every: bool) -> Iterator[str]:
             yield f"    {hit.change.advice}"
         thread = find_thread_url(hit.change.source) or hit.change.source
         yield f"    {hit.change.cases[0]}  {thread}"
-    shown = places if every else places[:MOST_PLACES]
-    more = f" and {len(places) - len(shown)} more" if len(shown) < len(places) else ""
-    yield f"    {', '.join(one.place for one in shown)}{more}"
 
 
 def summarize_scan(result: ScanResult) -> str:
@@ -92,16 +143,57 @@ def make_scan_json(result: ScanResult) -> dict[str, Any]:
             {"file": str(file), "problem": problem} for file, problem in result.unreadable.items()
         ],
         "hits": [_make_hit_json(one) for one in result.hits],
+        "library_hits": [
+            {"library": one.library, **_make_hit_json(one)} for one in result.library_hits
+        ],
+        "run": None if result.run is None else _make_run_json(result.run),
     }
 
 
+def _make_run_json(run: ScanRun) -> dict[str, Any]:
+    code = run.code
+    return {
+        "command": run.command,
+        "exit": run.exit,
+        "ended": run.ended,
+        "seconds": run.seconds,
+        "processes": code.processes,
+        "jax": sorted(code.releases),
+        "losses": sorted(code.losses),
+        "names": [_make_use_json(use) for use in run.uses],
+        "transforms": list_transforms(use.name for use in run.uses),
+        "primitives": sorted(code.primitives),
+        "options": [
+            {"name": name, "file": file, "line": line} for name, file, line in sorted(code.options)
+        ],
+        "variables": sorted(code.variables),
+        "elsewhere": [_make_change_json(hit) for hit in run.elsewhere],
+    }
+
+
+def _make_use_json(use: ReachedUse) -> dict[str, Any]:
+    call = use.call
+    return {
+        "name": use.name, "file": str(use.file), "line": use.line,
+        "positions": None if call is None else call.positions,
+        "keywords": None if call is None else sorted(call.keywords),
+        "texts": None if call is None else dict(sorted(call.texts)),
+    }  # fmt: skip
+
+
 def _make_hit_json(place: FileHit) -> dict[str, Any]:
-    hit, change = place.hit, place.hit.change
     return {
         "file": str(place.file), "cell": place.cell.cell if place.cell is not None else None,
-        "line": place.line, "column": place.column, "name": hit.name,
-        "kind": hit.kind.value, "change": hit.text, "release": hit.release, "loud": hit.is_loud,
-        "case": change.cases[0] if change is not None else None,
+        "line": place.line, "column": place.column, "reached": place.reached,
+        **_make_change_json(place.hit),
+    }  # fmt: skip
+
+
+def _make_change_json(hit: Hit) -> dict[str, Any]:
+    change = hit.change
+    return {
+        "name": hit.name, "kind": hit.kind.value, "change": hit.text, "release": hit.release,
+        "loud": hit.is_loud, "case": change.cases[0] if change is not None else None,
         "source": change.source if change is not None else None,
         "advice": change.advice if change is not None else "",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The result of a scan: hits with their places."""
+"""The result of a scan: hits with their places, and the command that was run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from conformance.scan.hits import Hit
     from conformance.scan.notebooks import CellLine
+    from conformance.scan.reached import ReachedCode
+    from conformance.scan.signatures import CallShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,8 @@ class FileHit:
         column: Column, from 1.
         hit: The change.
         cell: The place in a notebook, None in a module.
+        reached: Whether the command of `--run` reached it, None if that is not known.
+        library: The distribution and its version, empty for the code base itself.
     """
 
     file: Path
@@ -29,12 +33,54 @@ class FileHit:
     column: int
     hit: Hit
     cell: CellLine | None = None
+    reached: bool | None = None
+    library: str = ""
 
     @property
     def place(self) -> str:
         """The file and the line, as Ruff writes them."""
         cell = f"cell {self.cell.cell}:" if self.cell else ""
         return f"{self.file}:{cell}{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedUse:
+    """A use that a command reached.
+
+    Attributes:
+        name: The public name; with a bar between several, of which it may be any.
+        file: The file.
+        line: Line, from 1.
+        call: Its arguments, as far as the source shows them; None if it is not called there.
+    """
+
+    name: str
+    file: Path
+    line: int
+    call: CallShape | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ScanRun:
+    """The command that was run, and what it reached.
+
+    Attributes:
+        command: The command.
+        exit: Its exit status, None if it was ended.
+        ended: Why it was ended or failed, empty if it succeeded.
+        seconds: Duration.
+        code: The code that ran.
+        uses: Uses of public names that were reached.
+        elsewhere: Changes for what was reached, but at no place in a file.
+    """
+
+    command: str
+    exit: int | None
+    ended: str
+    seconds: float
+    code: ReachedCode
+    uses: list[ReachedUse] = field(default_factory=list)
+    elsewhere: list[Hit] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -49,6 +95,8 @@ class ScanResult:
         uses: Number of uses of public names of JAX.
         hits: The hits, by file and line.
         unreadable: Files that are no Python, with the reason.
+        run: The command that was run, None without `--run`.
+        library_hits: Hits outside of the code base that the command reached.
     """
 
     old: str
@@ -58,3 +106,5 @@ class ScanResult:
     uses: int = 0
     hits: list[FileHit] = field(default_factory=list)
     unreadable: dict[Path, str] = field(default_factory=dict)
+    run: ScanRun | None = None
+    library_hits: list[FileHit] = field(default_factory=list)

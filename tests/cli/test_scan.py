@@ -33,3 +33,20 @@ def test_json_has_the_place_of_each_hit(project: Project) -> None:
     assert (hit["line"], hit["column"], hit["name"]) == (2, 1, "jax.tree_map")
     assert (hit["kind"], hit["release"], hit["loud"]) == ("removed", "0.6.0", True)
     assert hit["case"] == "api_removals/tree_functions[tree_map]"
+
+
+def test_a_command_that_runs_no_jax_changes_no_hit(project: Project) -> None:
+    """It is reported, and the exit status is that of the hits."""
+    project.write({"script.py": GONE})
+    ending = project.run(
+        "scan", "script.py", "--from", "0.5.3", "--run", "exit 3", "--timeout", "60", "--json", "-"
+    )
+    assert ending.code == 1
+    (hit,) = ending.json["hits"]
+    assert hit["reached"] is None
+    run = ending.json["run"]
+    assert (run["command"], run["exit"], run["ended"]) == (
+        "exit 3",
+        3,
+        "ended with exit status 3: no output",
+    )
