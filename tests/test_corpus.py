@@ -39,6 +39,7 @@ FAMILIES = {
     "autodiff_structure": 20,
     "callbacks_and_io": 8,
     "checkpoints": 25,
+    "code_fixes": 2,
     "control_flow_batching": 20,
     "dtype_promotion": 40,
     "executables": 40,
