@@ -61,10 +61,11 @@ LAZY = {
     ("engine/rank_transcripts.py", "conformance.engine.ir_analysis"),
     ("engine/client.py", "conformance.engine.rank_transcripts"),
     ("engine/diff_cache.py", "conformance.ir.text_diff"),
+    ("cli/scan.py", "conformance.app.code_fixes"),
     ("cli/words.py", "conformance.suites.catalogue.definition"),
 }
 """Imports that most commands do not need: 44 modules that parse and normalise IRs, those of
-cells with several processes, and suites."""
+cells with several processes, libcst, and suites."""
 MODULE_LINES, FUNCTION_LINES = 400, 80
 COMMAND_LINES = 150
 """A module of the command line declares options and prints; what it calls is in `app`."""

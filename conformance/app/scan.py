@@ -101,6 +101,9 @@ def scan(
         scanned = list(found)
     result = ScanResult(old, new, files=len(files), lines=sum(one.lines for one in scanned))
     result.unreadable = {one.file: one.problem for one in scanned if one.module is None}
+    result.modules = {
+        one.file: one.module for one in scanned if one.module is not None and not one.places
+    }
     # After everything that may be wrong with the arguments: a command may take long.
     result.run = run_command(command, timeout) if command else None
     ran = None if result.run is None else RunFiles(result.run.code, files)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.golden.layout import make_variant_name
 from conformance.scan.api import Api, NameState
+from conformance.scan.fixes import CodeFix, FormState, parse_fix
 from conformance.scan.signatures import DEPRECATED
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ OPTIONS: Final = "config_options"
 METHODS: Final = "methods"
 LISTED: Final = ("api_removals", "_names", "public.txt")
 """The file with every public name, in the folder of cases."""
+FIXES: Final = ("code_fixes", "fixes.py")
+"""The file with the table of fixes, in the folder of cases."""
+FORMS: Final = "code_fixes/working_forms"
+"""The case whose goldens have the states of the forms before and after each fix."""
 VARIANT: Final = make_variant_name("cpu")
 _KEY: Final = re.compile(r"\[('[^']*')\]")
 
@@ -70,6 +75,49 @@ def load_api(context: ProjectContext, store: GoldenStore, releases: Sequence[str
         names={module: frozenset(listed) for module, listed in public.items()},
         missing=missing, signatures=signatures, options=options,
     )  # fmt: skip
+
+
+def load_fixes(
+    context: ProjectContext, store: GoldenStore, releases: Sequence[str]
+) -> list[CodeFix]:
+    """Return the fixes of the corpus, with the states of both forms in some releases.
+
+    Args:
+        context: The project.
+        store: Its goldens.
+        releases: The releases.
+
+    Raises:
+        GoldenError: If a golden is corrupt or missing.
+    """
+    reader = _TableReader(store)
+    (case,) = context.select_cases([FORMS])
+    states: dict[str, dict[str, dict[str, FormState]]] = {}
+    for release in releases:
+        for (name, how), state in reader.read(case, release):
+            states.setdefault(name, {}).setdefault(release, {})[how] = FormState(state)
+    return [
+        parse_fix(
+            name, row,
+            {release: (one["before"], one["after"]) for release, one in states[name].items()},
+        )
+        for name, row in read_literal(context.project.cases.joinpath(*FIXES), "FIXES").items()
+        if name in states
+    ]  # fmt: skip
+
+
+def read_literal(file: Path, name: str) -> Any:
+    """Return the value of a constant of a case file, which is not run.
+
+    Args:
+        file: The file.
+        name: The constant, which is a literal.
+    """
+    return next(
+        ast.literal_eval(one.value)
+        for one in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == name
+    )
 
 
 Entry = tuple[tuple[str, ...], str]

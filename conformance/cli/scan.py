@@ -12,10 +12,11 @@ from conformance.app.scan import scan
 from conformance.cli.options import timeout_option
 from conformance.cli.output import json_option
 from conformance.cli.words import CELLS
+from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.scan_sarif import make_scan_sarif
-from conformance.report.scan_text import make_scan_json, render_scan
+from conformance.report.scan_text import make_scan_json, render_fixes, render_scan
 
 if TYPE_CHECKING:
     from conformance.cli.output import Output
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Name every place of a hit.")
 @click.option(
+    "--fix", is_flag=True,
+    help="Show the mechanical changes for the wanted release as a diff, and the hits that remain.",
+)  # fmt: skip
+@click.option("--write", is_flag=True, help="Write the changes of --fix to the files.")
+@click.option(
     "--sarif", metavar="FILE", type=click.Path(path_type=Path),
     help="Write the hits as SARIF, which code scanning shows on pull requests.",
 )  # fmt: skip
@@ -56,6 +62,8 @@ def command(
     new: str,
     every: bool,
     verbose: bool,
+    fix: bool,
+    write: bool,
     sarif: Path | None,
     run: str,
     timeout: float | None,
@@ -72,15 +80,26 @@ def command(
     conformance scan train.py src --from 0.5.3 --to 0.9.0 --json hits.json
     conformance scan src notebooks --from 0.5.3 --sarif scan.sarif
     conformance scan src --from 0.5.3 --run 'pytest -x'
+    conformance scan src --from 0.5.3 --fix --write
 
-    Exit status: 0 no hits, 1 hits.
+    Exit status: 0 no hits, 1 hits; with --write, hits that remain.
     """
+    if write and not fix:
+        raise UsageError("--write: needs --fix, whose changes it writes")
     if sarif is not None:
         check_writable("--sarif", sarif)
     result = scan(paths, old, new, every=every, command=run, timeout=timeout)
+    if fix:
+        # libcst, which most scans do not need, takes a quarter of a second to import.
+        from conformance.app import code_fixes  # noqa: PLC0415
+
+        code_fixes.add_fixes(result)
+        if write:
+            code_fixes.write_fixes(result.fixes)
     if sarif is not None:
         write_file("--sarif", sarif, readable_json(make_scan_sarif(result, Path.cwd())))
-    output.print(*render_scan(result, every=verbose))
+    output.print(*(render_fixes(result) if fix else render_scan(result, every=verbose)))
     output.write_json(make_scan_json(result))
-    found = result.hits or result.library_hits
+    remaining = [one for one in result.hits if not write or result.find_fix(one) is None]
+    found = remaining or result.library_hits
     return ExitCode.UNEXPECTED if found else ExitCode.OK

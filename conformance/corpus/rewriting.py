@@ -191,7 +191,7 @@ def add_import(module: cst.Module, package: str, name: str, width: int) -> cst.M
     if found:
         body.insert(body.index(found[-1]) + 1, line)
         return module.with_changes(body=body)
-    number = next(number for number, one in enumerate(body) if not _precedes_imports(one))
+    number = next(number for number, one in enumerate(body) if not precedes_imports(one))
     body[number : number + 1] = [
         line.with_changes(leading_lines=body[number].leading_lines),
         body[number].with_changes(leading_lines=()),
@@ -257,8 +257,12 @@ def _replace_names(
     return replace_node(module, found, line.body[0])
 
 
-def _precedes_imports(line: cst.CSTNode) -> bool:
-    """Say whether a statement precedes the imports: the docstring, or a `__future__` import."""
+def precedes_imports(line: cst.CSTNode) -> bool:
+    """Say whether a statement precedes the imports: the docstring, or a `__future__` import.
+
+    Args:
+        line: A statement of a module.
+    """
     is_docstring = (
         isinstance(line, cst.SimpleStatementLine)
         and len(line.body) == 1

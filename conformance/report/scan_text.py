@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.model.upstream import find_thread_url
@@ -128,6 +130,42 @@ def summarize_scan(result: ScanResult) -> str:
     )
 
 
+def render_fixes(result: ScanResult) -> Iterator[str]:
+    """Yield the fixes as a unified diff, then the lines of the hits that remain.
+
+    Args:
+        result: The scan with its fixes.
+    """
+    for file, one in result.fixes.items():
+        before, after = (
+            text.decode(errors="replace").splitlines() for text in (one.before, one.after)
+        )
+        yield from unified_diff(before, after, str(file), str(file), lineterm="")
+    remaining = [one for one in result.hits if result.find_fix(one) is None]
+    yield from render_scan(replace(result, hits=remaining))
+    yield from _summarize_fixes(result)
+
+
+def _summarize_fixes(result: ScanResult) -> Iterator[str]:
+    """Yield the number of fixes, and the fixes that do not work before the upgrade.
+
+    Args:
+        result: The scan with its fixes.
+    """
+    made = [fix for one in result.fixes.values() for fix in one.fixed.values()]
+    hits = sum(result.find_fix(one) is not None for one in result.hits)
+    yield (
+        f"fixes: {plural(len(made), 'place')} in {plural(len(result.fixes), 'file')}, "
+        f"for {hits} of {plural(len(result.hits), 'hit')}"
+    )
+    for text, places in group_by(made, key=lambda one: one.text).items():
+        if not places[0].works(result.old):
+            yield (
+                f"  `{text}` does not work on {result.old} yet ({plural(len(places), 'place')}): "
+                "make the change together with the upgrade"
+            )
+
+
 def make_scan_json(result: ScanResult) -> dict[str, Any]:
     """Return a scan as JSON data.
 
@@ -142,9 +180,9 @@ def make_scan_json(result: ScanResult) -> dict[str, Any]:
         "unreadable": [
             {"file": str(file), "problem": problem} for file, problem in result.unreadable.items()
         ],
-        "hits": [_make_hit_json(one) for one in result.hits],
+        "hits": [_make_hit_json(result, one) for one in result.hits],
         "library_hits": [
-            {"library": one.library, **_make_hit_json(one)} for one in result.library_hits
+            {"library": one.library, **_make_hit_json(result, one)} for one in result.library_hits
         ],
         "run": None if result.run is None else _make_run_json(result.run),
     }
@@ -181,11 +219,15 @@ def _make_use_json(use: ReachedUse) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _make_hit_json(place: FileHit) -> dict[str, Any]:
+def _make_hit_json(result: ScanResult, place: FileHit) -> dict[str, Any]:
+    fix = result.find_fix(place)
     return {
         "file": str(place.file), "cell": place.cell.cell if place.cell is not None else None,
         "line": place.line, "column": place.column, "reached": place.reached,
         **_make_change_json(place.hit),
+        "fix": None if fix is None else {
+            "id": fix.id, "form": fix.text, "works_before": fix.works(result.old),
+        },
     }  # fmt: skip
 
 

@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from conformance.scan.fixes import CodeFix
     from conformance.scan.hits import Hit
     from conformance.scan.notebooks import CellLine
     from conformance.scan.reached import ReachedCode
     from conformance.scan.signatures import CallShape
+    from conformance.scan.uses import ModuleUses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,21 @@ class ScanRun:
     elsewhere: list[Hit] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFix:
+    """The fixes of a file.
+
+    Attributes:
+        before: Its content.
+        after: Its content after the fixes.
+        fixed: The fixes, by line and column of the use.
+    """
+
+    before: bytes
+    after: bytes
+    fixed: Mapping[tuple[int, int], CodeFix]
+
+
 @dataclass(slots=True)
 class ScanResult:
     """The result of a scan.
@@ -97,6 +115,8 @@ class ScanResult:
         unreadable: Files that are no Python, with the reason.
         run: The command that was run, None without `--run`.
         library_hits: Hits outside of the code base that the command reached.
+        modules: The modules of the files that are no notebooks.
+        fixes: The fixes, by the file that they change.
     """
 
     old: str
@@ -108,3 +128,14 @@ class ScanResult:
     unreadable: dict[Path, str] = field(default_factory=dict)
     run: ScanRun | None = None
     library_hits: list[FileHit] = field(default_factory=list)
+    modules: dict[Path, ModuleUses] = field(default_factory=dict)
+    fixes: dict[Path, FileFix] = field(default_factory=dict)
+
+    def find_fix(self, hit: FileHit) -> CodeFix | None:
+        """Return the fix of the use that a hit is about, None if it has none.
+
+        Args:
+            hit: One of the hits.
+        """
+        found = self.fixes.get(hit.file)
+        return None if found is None else found.fixed.get((hit.line, hit.column))

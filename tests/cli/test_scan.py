@@ -50,3 +50,27 @@ def test_a_command_that_runs_no_jax_changes_no_hit(project: Project) -> None:
         3,
         "ended with exit status 3: no output",
     )
+
+
+def test_fixes_are_shown_and_written(project: Project) -> None:
+    """Status 1 as long as the code has hits."""
+    project.write({"script.py": GONE})
+    ends = ("--from", "0.5.3", "--to", "0.6.0")
+    shown = project.run("scan", "script.py", *ends, "--fix")
+    assert (shown.code, project.path.joinpath("script.py").read_text()) == (1, GONE)
+    assert shown.out.splitlines()[:4] == [
+        "--- script.py", "+++ script.py", "@@ -1,2 +1,2 @@", " import jax",
+    ]  # fmt: skip
+    assert project.run("scan", "script.py", *ends, "--fix", "--write").code == 0
+    assert project.path.joinpath("script.py").read_text() == THERE
+    again = project.run("scan", "script.py", *ends, "--fix")
+    assert again.code == 0
+    assert again.out.splitlines()[-1] == "fixes: 0 places in 0 files, for 0 of 0 hits"
+
+
+def test_writing_needs_fixes(project: Project) -> None:
+    """One error."""
+    project.write({"script.py": GONE})
+    ending = project.run("scan", "script.py", "--from", "0.5.3", "--write")
+    assert ending.code == 2
+    assert "--write: needs --fix" in ending.error
