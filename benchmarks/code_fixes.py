@@ -1,6 +1,6 @@
 """Runs the tests of libraries of 2024 on a new jax, before and after `conformance scan --fix`.
 
-    python benchmarks/code_fixes.py [--jax 0.12.0.1] [--folder FOLDER] [NAME ...]
+    python benchmarks/code_fixes.py [--jax 0.12.0.1] [--python 3.12] [--folder FOLDER] [NAME ...]
 
 Each library is a source distribution whose own tests run from its folder, with the newest releases
 of everything else. `--folder` keeps the environment and the sources. Takes half an hour.
@@ -22,7 +22,19 @@ from conformance.app.code_fixes import add_fixes, write_fixes
 from conformance.app.scan import scan
 from conformance.scan.hits import HitKind
 
-COMMON = ("pip", "pytest", "pytest-timeout", "absl-py", "scipy", "toolz", "chex", "flax", "optax")
+COMMON = (
+    "pip",
+    "pytest",
+    "pytest-timeout",
+    "pytest-xdist",
+    "absl-py",
+    "scipy",
+    "toolz",
+    "chex",
+    "flax",
+    "optax",
+)
+BROKEN = ("AttributeError", "ImportError", "ModuleNotFoundError", "TypeError")
 LOUD = {HitKind.REMOVED, HitKind.SIGNATURE}
 
 
@@ -44,12 +56,14 @@ class Library(NamedTuple):
 
 LIBRARIES = {
     "mctx": Library("0.0.5", "0.4.30", ("mctx",)),
-    "rlax": Library("0.1.6", "0.4.30", ("rlax",), ("distrax", "dm-env")),
+    "rlax": Library("0.1.6", "0.4.30", ("rlax",), ("distrax", "dm-env", "dm-haiku")),
     "optax": Library("0.2.2", "0.4.30", ("optax",)),
     "chex": Library("0.1.86", "0.4.30", ("chex",)),
     "e3nn-jax": Library("0.20.6", "0.4.30", ("tests",), ("sympy", "attrs", "dm-haiku", "equinox")),
     "dm-haiku": Library("0.0.12", "0.4.30", ("haiku",), ("jmp", "tabulate", "dm-tree")),
-    "evosax": Library("0.1.6", "0.4.30", ("tests",), ("pyyaml", "matplotlib", "dotmap")),
+    "jraph": Library(
+        "0.0.6.dev0", "0.4.30", ("jraph/_src",), ("dm-haiku", "dm-tree", "frozendict")
+    ),
 }
 
 
@@ -74,20 +88,25 @@ def fetch(name: str, library: Library, folder: Path, python: Path) -> Path:
 
 
 def test(python: Path, sources: Path, library: Library) -> Counter[str]:
-    """Return the numbers of passed and failed tests, and of modules that cannot be imported."""
+    """Return the number of tests by outcome; a module that cannot be imported is one that failed.
+
+    A test that fails by an AttributeError, ImportError or TypeError is counted as `broken`, too.
+    """
     report = sources.parent / "report.xml"
-    # Not the project's own checkout, nor the tests' plugin.
+    # Not the project's own checkout.
     environment = {**os.environ, "PYTHONPATH": str(sources), "JAX_PLATFORMS": "cpu"}
     run(
-        python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120",
+        python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--timeout", "120",
         "--continue-on-collection-errors", "--junitxml", report, *library.tests,
         cwd=sources, env=environment,
     )  # fmt: skip
     counts: Counter[str] = Counter()
     for one in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 - pytest wrote it
-        tags = {child.tag for child in one}
-        counts["error" if "error" in tags else "failed" if "failure" in tags else
-               "skipped" if "skipped" in tags else "passed"] += 1  # fmt: skip
+        problems = [child for child in one if child.tag in {"error", "failure"}]
+        skipped = one.find("skipped") is not None
+        counts["failed" if problems else "skipped" if skipped else "passed"] += 1
+        text = "".join(f"{child.get('message')}{child.text}" for child in problems)
+        counts["broken"] += any(f"{kind}: " in text for kind in BROKEN)
     return counts
 
 
@@ -103,7 +122,7 @@ def main() -> None:
     python = folder / "environment" / "bin" / "python"
     if not python.exists():
         run("uv", "venv", "--python", options.python, folder / "environment")
-    print("| library | jax then | before: passed, failed, errors | after | fixed | hits left |")
+    print("| library | jax then | before: passed, failed (broken) | after | fixed | hits left |")
     print("|---|---|---|---|---|---|")
     for name in options.names:
         library = LIBRARIES[name]
@@ -125,7 +144,7 @@ def main() -> None:
         )
         row = [
             f"{name} {library.version}", library.jax,
-            *(f"{one['passed']}, {one['failed']}, {one['error']}" for one in (before, after)),
+            *(f"{one['passed']}, {one['failed']} ({one['broken']})" for one in (before, after)),
             f"{places} in {len(result.fixes)} files",
             ", ".join(f"{number} {what}" for what, number in left.items()),
         ]  # fmt: skip

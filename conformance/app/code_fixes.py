@@ -87,7 +87,7 @@ def _plan(
             continue
         (name,) = found.names
         fix = table.find(name)
-        if fix is None:
+        if fix is None or not fix.concerns(found.call):
             continue
         planned = PlannedFix(use=found, fix=fix, followed=followed)
         if not fix.code and _is_missing(api, planned.new_name, is_exact=name == fix.old):

@@ -247,6 +247,8 @@ def dotted_name(node: cst.BaseExpression) -> str | None:
 
 def _is_simple(node: cst.BaseExpression) -> bool:
     """Say whether an expression may be evaluated twice."""
+    if isinstance(node, cst.Tuple | cst.List):
+        return all(_is_simple(one.value) for one in node.elements)
     if isinstance(node, cst.Call) and not node.args:
         name = dotted_name(node.func) or ""
         return name.rpartition(".")[2] in _SIMPLE_CALLS

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from conformance.scan.signatures import CallShape
+
 DROPPED: Final = "_"
 """A parameter that the form after a fix lacks."""
 
@@ -68,6 +70,23 @@ class CodeFix:
     def changes_call(self) -> bool:
         """Whether a call has other arguments after the fix."""
         return bool(self.parameters or self.code)
+
+    def concerns(self, call: CallShape | None) -> bool:
+        """Say whether a use of the form before is another one after the fix.
+
+        Args:
+            call: Arguments of the use, None if it is no call.
+        """
+        if self.new != self.old:
+            return True
+        if call is None:
+            return False
+        pairs = [*zip(self.parameters, self.renamed, strict=True)]
+        passed = [after for _, after in pairs[: call.positions]]
+        return any(one.name == DROPPED or not one.by_position for one in passed) or any(
+            before.name in call.keywords and (before.name != after.name or not after.by_keyword)
+            for before, after in pairs
+        )
 
     def is_due(self, release: str) -> bool:
         """Say whether code for a release has to be fixed, and can be.

@@ -166,6 +166,14 @@ CALLS = {
         "import jax\nx = jax.tree_map(f, jax.tree_map(g, y))(z).a\n",
         "import jax\nx = jax.tree.map(f, jax.tree.map(g, y))(z).a\n",
     ),
+    "a_value_that_may_be_evaluated_twice": (
+        "import jax\nx = jax.device_put_replicated(y, (cpu,))\n",
+        (
+            "import jax\nx = jax.device_put(jax.tree.map(lambda leaf: "
+            "jax.numpy.stack([leaf] * len((cpu,))), y), jax.sharding.NamedSharding("
+            'jax.sharding.Mesh((cpu,), ("devices",)), jax.sharding.PartitionSpec("devices")))\n'
+        ),
+    ),
     "letters_of_two_bytes": (
         "import jax\né = 'é'; x = ('é', jax.tree_map(f, y))\n",
         "import jax\né = 'é'; x = ('é', jax.tree.map(f, y))\n",
