@@ -83,7 +83,7 @@ def _plan(
     for use in uses:
         found = code.follow_names(use)
         followed = found.names != use.names
-        if found.guarded or len(found.names) != 1 or (followed and use.imported):
+        if found.guarded or found.tested or len(found.names) != 1 or (followed and use.imported):
             continue
         (name,) = found.names
         fix = table.find(name)

@@ -215,7 +215,7 @@ def _make_use_json(use: ReachedUse) -> dict[str, Any]:
         "name": use.name, "file": str(use.file), "line": use.line,
         "positions": None if call is None else call.positions,
         "keywords": None if call is None else sorted(call.keywords),
-        "texts": None if call is None else dict(sorted(call.texts)),
+        "literals": None if call is None else dict(sorted(call.literals)),
     }  # fmt: skip
 
 

@@ -123,7 +123,7 @@ class HitFinder:
             return [*self._find_attribute(use)]
         resolved = [self._api.resolve(name) for name in use.names]
         found = [one[0] for one in resolved if one is not None]
-        if use.guarded or len(found) < len(resolved) or not found:
+        if self._is_guarded(use) or len(found) < len(resolved) or not found:
             return []
         # A name that may stand for several breaks only if all of them do.
         breaks = [hit for name in found if (hit := self._find_break(name, use)) is not None]
@@ -132,6 +132,18 @@ class HitFinder:
         if len(found) > 1 or self._find_misfit(found[0], use, self._old):
             return []
         return [*self._find_silent(found[0], use)]
+
+    def _is_guarded(self, use: NameUse) -> bool:
+        """Say whether a use may not run on both releases, as its code asks for the version."""
+        return use.guarded or not all(map(self._is_always_there, use.tested))
+
+    def _is_always_there(self, name: str) -> bool:
+        """Say whether both releases have a name, so that code that asks for it runs on both."""
+        resolved = self._api.resolve(name)
+        return resolved is not None and not resolved[1] and all(
+            self._api.get_state(resolved[0], release) is not NameState.ABSENT
+            for release in (self._old, self._new)
+        )  # fmt: skip
 
     def _find_option(self, use: NameUse) -> Iterator[Hit]:
         option, options = use.option, self._api.options
@@ -150,7 +162,7 @@ class HitFinder:
 
     def _find_attribute(self, use: NameUse) -> Iterator[Hit]:
         """Yield what changes for the result of a call, or an attribute of it."""
-        if not use.guarded and len(use.names) == 1:
+        if not self._is_guarded(use) and len(use.names) == 1:
             (name,) = use.names
             yield from self._find_behaviours(name, use)
 
@@ -216,7 +228,8 @@ class HitFinder:
             if new is None:
                 return []
             moved = find_moved(old, new, call)
-            defaults = list_changed_defaults(old, new, call)
+            # A call does the same with most defaults that changed; what it does has its own line.
+            defaults = list_changed_defaults(old, new, call) if self._every else []
             return [("", HitKind.POSITION, f"`{name}`: {moved}")] * bool(moved) + [
                 (
                     parameter, HitKind.DEFAULT,

@@ -59,7 +59,8 @@ class CallShape:
     Attributes:
         positions: Number of arguments by position.
         keywords: Names of the arguments by keyword.
-        texts: Arguments that are literal strings, by keyword or by position from 0.
+        literals: Arguments that are strings, booleans or None, as source writes them, by keyword
+            or by position from 0.
         more_positions: Whether `*args` follow.
         more_keywords: Whether `**kwargs` follow.
         partial: Whether further arguments come later, as of `functools.partial` and decorators.
@@ -67,7 +68,7 @@ class CallShape:
 
     positions: int
     keywords: frozenset[str]
-    texts: frozenset[tuple[str, str]] = frozenset()
+    literals: frozenset[tuple[str, str]] = frozenset()
     more_positions: bool = False
     more_keywords: bool = False
     partial: bool = False

@@ -21,7 +21,7 @@ _TOUCH: Final = re.compile(
     r"(?:\((?P<arguments>[^()]+)\))?"
     r"(?: (?P<relation>in|outside|of) (?P<other>[\w.]+))?"
 )
-_TEXT: Final = re.compile(r"(\w+)='(.*)'")
+_LITERAL: Final = re.compile(r"(\w+)=('.*'|True|False|None)")
 ANY: Final = "*"
 """Stands for the arguments of a change that every call meets."""
 WITHOUT: Final = "no "
@@ -53,8 +53,8 @@ class Touch:
     Attributes:
         name: Dotted name, `option:` with an option of `jax.config`, or an attribute of a result,
             e.g. `jax.pmap().lower`.
-        arguments: Parameters of which one is passed by keyword, has a text, as in `mode='clip'`,
-            or is not passed, as in `no mode`; `*` if the change is about every call. Empty if it is
+        arguments: Parameters of which one is passed by keyword, has a literal value, as in
+            `mode='clip'`, or is not passed, as in `no mode`; `*` if the change is about every call. Empty if it is
             about some calls that source does not tell from others.
         relation: How the use is related to `other`, None for any use.
         other: Dotted name.
@@ -87,7 +87,7 @@ def parse_touch(text: str) -> Touch:
 
     Args:
         text: A declared touch, e.g. `jax.numpy.clip(a_min, a_max)`, `jax.numpy.take(mode='clip')`,
-            `jax.make_mesh(no axis_types)`, `jax.random.split(*)`, `option:jax_enable_x64`,
+            `jax.numpy.array(copy=False)`, `jax.make_mesh(no axis_types)`, `jax.random.split(*)`, `option:jax_enable_x64`,
             `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
             `jax.linear_transpose of jax.linearize`.
 
@@ -156,9 +156,9 @@ def _has_argument(argument: str, call: CallShape, positional: list[str]) -> bool
         name = argument.removeprefix(WITHOUT)
         passed = {*call.keywords, *positional[: call.positions]}
         return not (name in passed or call.more_positions or call.more_keywords)
-    text = _TEXT.fullmatch(argument)
-    if text is None:
+    literal = _LITERAL.fullmatch(argument)
+    if literal is None:
         return argument in call.keywords
-    name, value = text.groups()
+    name, value = literal.groups()
     places = {name, *(str(number) for number, one in enumerate(positional) if one == name)}
-    return any(place in places and found == value for place, found in call.texts)
+    return any(place in places and found == value for place, found in call.literals)

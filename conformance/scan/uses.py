@@ -51,6 +51,7 @@ class NameUse:
         imported: Whether it is an import of the name.
         direct: Whether the name is written as an attribute, and not bound by an import.
         guarded: Whether the code asks for the version, or handles its absence.
+        tested: Dotted names without which the code does not run, as it asks for them by `hasattr`.
         option: An option of `jax.config`, empty for a name.
         given: Dotted names of the values that it gets as arguments.
         within: Dotted names of the callables that get the function around it, or decorate it.
@@ -63,6 +64,7 @@ class NameUse:
     imported: bool = False
     direct: bool = True
     guarded: bool = False
+    tested: Names = frozenset()
     option: str = ""
     given: Names = frozenset()
     within: Names = frozenset()
@@ -123,6 +125,7 @@ class _UseFinder:
         """The function whose code is visited."""
         self._lambdas: dict[ast.Lambda, LocalFunction] = {}
         self._guards = 0
+        self._tested: Names = frozenset()
         self._flags = {HASATTR}
         """`hasattr`, and the global names whose values depend on the version."""
         self._visitors: dict[type[ast.AST], Callable[[Any], None]] = {
@@ -167,7 +170,7 @@ class _UseFinder:
             use = NameUse(
                 names=wanted, line=node.lineno, column=node.col_offset + 1, call=call,
                 direct=isinstance(node, ast.Attribute), option=option,
-                guarded=self._guards > 0 or UNKNOWN in names, given=given,
+                guarded=self._guards > 0 or UNKNOWN in names, tested=self._tested, given=given,
             )  # fmt: skip
             self._uses.append((use, self._function))
 
@@ -247,7 +250,7 @@ class _UseFinder:
             if name.partition(".")[0] in self._packages:
                 use = NameUse(
                     names=frozenset({name}), line=alias.lineno, column=alias.col_offset + 1,
-                    imported=True, guarded=self._guards > 0,
+                    imported=True, guarded=self._guards > 0, tested=self._tested,
                 )  # fmt: skip
                 self._uses.append((use, None))
 
@@ -297,8 +300,44 @@ class _UseFinder:
             self._visit_all(list_children(node))
 
     def _visit_condition(self, node: ast.If | ast.IfExp) -> None:
-        with self._guarded(asked=_asks_for_version(node.test, self._flags)):
-            self._visit_all(list_children(node))
+        tested = self._list_tested(node.test) if isinstance(node, ast.If) else frozenset[str]()
+        if not tested or _asks_for_version(node.test, self._flags - {HASATTR}):
+            with self._guarded(asked=_asks_for_version(node.test, self._flags)):
+                self._visit_all(list_children(node))
+            return
+        with self._guarded(asked=True):
+            self._visit(node.test)
+        outer, self._tested = self._tested, self._tested | tested
+        self._visit_all(node.body)
+        self._tested = outer
+        with self._guarded(asked=True):
+            self._visit_all(node.orelse)
+
+    def _list_tested(self, test: ast.expr) -> Names:
+        """Return the names that have to be there for a condition to hold, if it says no more.
+
+        Empty if the condition asks by `hasattr` in another way.
+        """
+        parts = test.values if isinstance(test, ast.BoolOp) else [test]
+        if isinstance(test, ast.BoolOp) and not isinstance(test.op, ast.And):
+            return frozenset()
+        tested: set[str] = set()
+        for part in parts:
+            if not _asks_for_version(part):
+                continue
+            names = self._find_tested(part)
+            if not names:
+                return frozenset()
+            tested |= names
+        return frozenset(tested)
+
+    def _find_tested(self, node: ast.expr) -> Names:
+        """Return the name that a call of `hasattr` is about, empty if it is not certain."""
+        match node:
+            case ast.Call(func=ast.Name(id="hasattr"), args=[module, ast.Constant(value=str(name))]):
+                homes = self._names.resolve(module)
+                return frozenset(f"{home}.{name}" for home in homes if homes == {home} - {UNKNOWN})
+        return frozenset()
 
     def _visit_try(self, node: ast.Try) -> None:
         # The handlers are for releases on which the body fails.
@@ -328,10 +367,10 @@ def _describe_call(node: ast.Call, *, skipped: int = 0, partial: bool = False) -
     return CallShape(
         positions=len(plain) - skipped,
         keywords=frozenset(keyword.arg for keyword in node.keywords if keyword.arg),
-        texts=frozenset(
-            (name, one.value)
+        literals=frozenset(
+            (name, repr(one.value))
             for name, one in named
-            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            if isinstance(one, ast.Constant) and isinstance(one.value, str | bool | None)
         ),
         more_positions=len(plain) < len(node.args),
         more_keywords=any(keyword.arg is None for keyword in node.keywords),

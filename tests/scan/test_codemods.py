@@ -36,7 +36,7 @@ def fix(source: str | bytes, *, is_package: bool = False) -> FixedModule:
     for use in find_uses(data, "own", is_package=False, packages=["jax"]).uses:
         (name, *others) = use.names
         found = TABLE.find(name)
-        if found is not None and not others and not use.guarded:
+        if found is not None and not others and not (use.guarded or use.tested):
             planned.append(PlannedFix(use=use, fix=found))
     return fix_module(data, "own.py", planned, refuse_auto, is_package=is_package)
 

@@ -117,6 +117,16 @@ def test_other_names_of_a_function_around_count() -> None:
     assert is_touched(parse_touch("jax.f in jax.shard_map"), use)
 
 
+def test_a_boolean_is_a_value() -> None:
+    """`copy=True` is another call than `copy=False`."""
+    uses = find_uses(
+        "import jax\njax.f(copy=False)\njax.f(copy=True)\njax.f(copy='False')\njax.f(copy=c)",
+        "own", is_package=False, packages=["jax"],
+    ).uses[1:]  # fmt: skip
+    touch = parse_touch("jax.f(copy=False)")
+    assert [is_touched(touch, use) for use in uses] == [True, False, False, False]
+
+
 def test_texts_count_by_position() -> None:
     """The signature names the parameter."""
     (use,) = find_uses("import jax\njax.f(x, 'r')", "own", is_package=False, packages=["jax"]).uses[

@@ -81,7 +81,10 @@ def test_a_call_has_its_arguments() -> None:
         "try:\n    jax.f()\nexcept AttributeError:\n    pass",
         "try:\n    pass\nexcept (KeyError, ImportError):\n    jax.f()",
         "if jax.__version_info__ > (0, 5):\n    jax.f()\nelse:\n    jax.f()",
-        "if hasattr(jax, 'f'):\n    jax.f()",
+        "if hasattr(jax, 'f') or old:\n    jax.f()",
+        "if not hasattr(jax, 'g'):\n    jax.f()",
+        "if hasattr(jax, 'g'):\n    pass\nelse:\n    jax.f()",
+        "if hasattr(jax, 'g') and VERSION_IS_NEW:\n    jax.f()",
         "VERSION_IS_NEW and None\nx = jax.f() if VERSION_IS_NEW else None",
         "if JAX_GE_0_8_2:\n    jax.f()",
         "NEW = Version(jax.__version__) >= Version('0.8')\nif not NEW:\n    jax.f()",
@@ -91,6 +94,20 @@ def test_a_call_has_its_arguments() -> None:
 def test_code_that_asks_for_the_version_is_guarded(source: str) -> None:
     """It is written for several releases."""
     assert all(use.guarded for use in find(f"import jax\n{source}") if "jax.f" in use.names)
+
+
+@pytest.mark.parametrize(
+    ("test", "names"),
+    [
+        ("hasattr(jax, 'g')", {"jax.g"}),
+        ("hasattr(jax, 'g') and x and hasattr(jax.nn, 'h')", {"jax.g", "jax.nn.h"}),
+        ("hasattr(x, 'g') and hasattr(jax, 'h')", None),
+    ],
+)
+def test_names_that_code_asks_for_are_kept(test: str, names: set[str] | None) -> None:
+    """Whether they are there is known; of any other object it is not."""
+    (one,) = [use for use in find(f"import jax\nif {test}:\n    jax.f()") if "jax.f" in use.names]
+    assert (one.tested == names and not one.guarded) if names else one.guarded
 
 
 def test_alternatives_are_kept_together() -> None:
