@@ -54,8 +54,8 @@ class Touch:
         name: Dotted name, `option:` with an option of `jax.config`, or an attribute of a result,
             e.g. `jax.pmap().lower`.
         arguments: Parameters of which one is passed by keyword, has a literal value, as in
-            `mode='clip'`, or is not passed, as in `no mode`; `*` if the change is about every call. Empty if it is
-            about some calls that source does not tell from others.
+            `mode='clip'`, or is not passed, as in `no mode`; `*` if the change is about every call.
+            Empty if it is about some calls that source does not tell from others.
         relation: How the use is related to `other`, None for any use.
         other: Dotted name.
     """
@@ -87,8 +87,8 @@ def parse_touch(text: str) -> Touch:
 
     Args:
         text: A declared touch, e.g. `jax.numpy.clip(a_min, a_max)`, `jax.numpy.take(mode='clip')`,
-            `jax.numpy.array(copy=False)`, `jax.make_mesh(no axis_types)`, `jax.random.split(*)`, `option:jax_enable_x64`,
-            `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
+            `jax.numpy.array(copy=False)`, `jax.make_mesh(no axis_types)`, `jax.random.split(*)`,
+            `option:jax_enable_x64`, `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
             `jax.linear_transpose of jax.linearize`.
 
     Raises:

@@ -300,44 +300,44 @@ class _UseFinder:
             self._visit_all(list_children(node))
 
     def _visit_condition(self, node: ast.If | ast.IfExp) -> None:
-        tested = self._list_tested(node.test) if isinstance(node, ast.If) else frozenset[str]()
-        if not tested or _asks_for_version(node.test, self._flags - {HASATTR}):
-            with self._guarded(asked=_asks_for_version(node.test, self._flags)):
+        asks = _asks_for_version(node.test, self._flags)
+        tested = self._list_tested(node.test) if asks else frozenset[str]()
+        if not isinstance(node, ast.If) or not tested:
+            with self._guarded(asked=asks):
                 self._visit_all(list_children(node))
             return
         with self._guarded(asked=True):
-            self._visit(node.test)
+            self._visit_all([node.test, *node.orelse])
         outer, self._tested = self._tested, self._tested | tested
         self._visit_all(node.body)
         self._tested = outer
-        with self._guarded(asked=True):
-            self._visit_all(node.orelse)
 
     def _list_tested(self, test: ast.expr) -> Names:
-        """Return the names that have to be there for a condition to hold, if it says no more.
+        """Return the names that a condition asks for by `hasattr`.
 
-        Empty if the condition asks by `hasattr` in another way.
+        Empty if it asks for anything else, too, or holds without one of them.
         """
-        parts = test.values if isinstance(test, ast.BoolOp) else [test]
-        if isinstance(test, ast.BoolOp) and not isinstance(test.op, ast.And):
-            return frozenset()
+        is_all = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
         tested: set[str] = set()
-        for part in parts:
-            if not _asks_for_version(part):
+        for part in test.values if isinstance(test, ast.BoolOp) and is_all else [test]:
+            if not _asks_for_version(part, self._flags):
                 continue
-            names = self._find_tested(part)
-            if not names:
+            name = self._find_tested(part)
+            if name is None:
                 return frozenset()
-            tested |= names
+            tested.add(name)
         return frozenset(tested)
 
-    def _find_tested(self, node: ast.expr) -> Names:
-        """Return the name that a call of `hasattr` is about, empty if it is not certain."""
+    def _find_tested(self, node: ast.expr) -> str | None:
+        """Return the dotted name that a call of `hasattr` is about, None if it is not certain."""
         match node:
-            case ast.Call(func=ast.Name(id="hasattr"), args=[module, ast.Constant(value=str(name))]):
-                homes = self._names.resolve(module)
-                return frozenset(f"{home}.{name}" for home in homes if homes == {home} - {UNKNOWN})
-        return frozenset()
+            case ast.Call(func=ast.Name(id=function), args=[owner, ast.Constant(value=str(name))]):
+                owners = self._names.resolve(owner) if function == HASATTR else frozenset()
+                if len(owners) == 1 and UNKNOWN not in owners:
+                    return f"{next(iter(owners))}.{name}"
+            case _:
+                pass
+        return None
 
     def _visit_try(self, node: ast.Try) -> None:
         # The handlers are for releases on which the body fails.
