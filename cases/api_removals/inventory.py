@@ -1,7 +1,7 @@
-"""Public names of JAX since 0.4.30, and which of them each release lacks.
+"""Names of JAX since 0.4.30, and which of them each release lacks.
 
-`_names/public.txt` lists the names, module by module. A name that JAX adds is not a finding, a name
-that it removes is. There is no right answer to compare with, only dates. The replacements are in
+`_names/public.txt` lists the public names, module by module, `_names/private.txt` those below
+`jax._src` that libraries use. A name that JAX adds is not a finding, a name that it removes is. There is no right answer to compare with, only dates. The replacements are in
 `names`.
 """
 
@@ -14,13 +14,14 @@ from conformance.kit import probe
 
 from ._helpers import resolve_name
 
-FILE = Path(__file__).parent / "_names" / "public.txt"
+FILES = [Path(__file__).parent / "_names" / f"{name}.txt" for name in ("public", "private")]
 
 AREAS = {
     "core": ("jax.core", "jax.custom", "jax.extend", "jax.ref", "jax.util"),
     "experimental": ("jax.experimental",),
     "interpreters": ("jax.interpreters", "jax.lib"),
     "numpy_and_lax": ("jax.image", "jax.lax", "jax.nn", "jax.numpy", "jax.ops", "jax.random"),
+    "private": ("jax._src",),
     "scipy": ("jax.scipy",),
 }
 """Prefixes of the module names of each area; all other modules are in the area `top`."""
@@ -33,7 +34,7 @@ def find_area(module):
 
 def list_names(area):
     """Return the listed names of an area, by module."""
-    _, *blocks = FILE.read_text(encoding="utf-8").split("\n\n")
+    blocks = [one for file in FILES for one in file.read_text(encoding="utf-8").split("\n\n")[1:]]
     listed = {module: names for module, *names in map(str.split, blocks)}
     return {module: names for module, names in listed.items() if find_area(module) == area}
 
@@ -72,11 +73,12 @@ def find_missing(module, names):
         "experimental": {"area": "experimental"},
         "interpreters": {"area": "interpreters"},
         "numpy_and_lax": {"area": "numpy_and_lax"},
+        "private": {"area": "private"},
         "scipy": {"area": "scipy"},
         "top": {"area": "top"},
     },
 )
 def names_that_are_not_there(env, area):
-    """Of the public names since 0.4.30: those that a release lacks, and those that warn."""
+    """Of the listed names since 0.4.30: those that a release lacks, and those that warn."""
     missing = {m: find_missing(m, names) for m, names in list_names(area).items()}
     return {module: states for module, states in missing.items() if states}

@@ -26,8 +26,10 @@ SIGNATURES: Final = "api_signatures"
 """The family whose goldens have signatures and options."""
 OPTIONS: Final = "config_options"
 METHODS: Final = "methods"
-LISTED: Final = ("api_removals", "_names", "public.txt")
-"""The file with every public name, in the folder of cases."""
+LISTED: Final = ("api_removals", "_names")
+"""The folder with the listed names, in the folder of cases."""
+LISTS: Final = ("public.txt", "private.txt")
+"""Its files: every public name, and the private ones that libraries use."""
 FIXES: Final = ("code_fixes", "fixes.py")
 """The file with the table of fixes, in the folder of cases."""
 FORMS: Final = "code_fixes/working_forms"
@@ -68,11 +70,12 @@ def load_api(context: ProjectContext, store: GoldenStore, releases: Sequence[str
                 else:
                     module, name = keys if len(keys) > 1 else (own, keys[0])
                     signatures[release].setdefault(module, {})[name] = text
-    public = _read_names(context.project.cases.joinpath(*LISTED))
-    _add_signed_names(public, missing, signatures)
+    folder = context.project.cases.joinpath(*LISTED)
+    listed = {m: names for file in LISTS for m, names in _read_names(folder / file).items()}
+    _add_signed_names(listed, missing, signatures)
     return Api(
         releases=tuple(releases),
-        names={module: frozenset(listed) for module, listed in public.items()},
+        names={module: frozenset(names) for module, names in listed.items()},
         missing=missing, signatures=signatures, options=options,
     )  # fmt: skip
 
