@@ -39,12 +39,25 @@ def list_names(area):
     return {module: names for module, names in listed.items() if find_area(module) == area}
 
 
+def look_up(path):
+    """Return the object with a dotted name, also in a module that only its package names.
+
+    Up to 0.4.31, `jax.lib.xla_client` is an attribute of `jax.lib`, and cannot be imported.
+    """
+    try:
+        return resolve_name(path)
+    except ModuleNotFoundError:
+        module, _, name = path.partition(":")
+        package, _, last = module.rpartition(".")
+        return resolve_name(f"{package}:{last}.{name}")
+
+
 def find_state(path):
     """Return the state of a dotted name: `present`, `warns`, or the class name of the error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            resolve_name(path)
+            look_up(path)
         except (ImportError, AttributeError) as error:
             return type(error).__name__
     categories = (DeprecationWarning, FutureWarning)
@@ -54,7 +67,7 @@ def find_state(path):
 
 def find_missing(module, names):
     """Return the names of a module that warn or are absent; `absent` if the module is absent."""
-    if find_state(module) == "ModuleNotFoundError":
+    if find_state(module) in {"ModuleNotFoundError", "AttributeError"}:
         return "absent"
     states = {name: find_state(f"{module}:{name}") for name in names}
     return {
