@@ -28,6 +28,7 @@ from conformance.ecosystem.solution import (
     render_constraints,
     render_group,
 )
+from conformance.errors import InfrastructureError
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Solver:
 
         Raises:
             UsageError: If a record is malformed.
-            InfrastructureError: If the index does not answer, or the disk refuses.
+            InfrastructureError: If the index does not answer, the disk refuses, or a set that
+                may be the answer cannot be tested.
         """
         sets = open_sets(self.context)
         self._known = {
@@ -100,7 +102,7 @@ class Solver:
     def _is_current(self, record: SetRecord) -> bool:
         """Return whether a record is of the present definitions."""
         present = {library.name: library.hash for library in self.libraries}
-        return record.definitions == present and record.outcome is not LibraryOutcome.UNKNOWN
+        return record.definitions == present
 
     def _resolve_declared(self) -> CandidateSet | None:
         """Return the set that a plain resolver chooses for the requirements, if any."""
@@ -134,6 +136,11 @@ class Solver:
         self._tests += 1
         self.say(f"{describe_set(candidate)}: not tested together yet, testing now")
         record = self._test(candidate)
+        if record.outcome is LibraryOutcome.UNKNOWN:
+            raise InfrastructureError(
+                f"{describe_set(candidate)}: cannot be tested, and it may be the answer: "
+                f"{record.reason}"
+            )
         open_sets(self.context).append(record)
         self._known[record.key] = record
         reason = record.failures[0].error if record.failures else record.reason

@@ -50,7 +50,7 @@ def command(*, names: tuple[str, ...], jax: str, form: str, recorded: bool, outp
     conformance solve flax optax --jax latest --format pylock > pylock.toml
     conformance solve equinox diffrax --jax 0.8.1 --format uv-group --recorded
 
-    Exit status: 0 a set works, 1 none does.
+    Exit status: 0 a set works, 1 none does, 4 a set cannot be tested here.
     """
     context = load_context()
     solver = prepare_solver(context, names, jax, offline=recorded, say=print_note)

@@ -85,9 +85,7 @@ def test_a_deprecated_name_warns() -> None:
 
 def test_code_that_asks_for_a_name_is_read_if_both_ends_have_it() -> None:
     """Otherwise it may run on one of them alone."""
-    assert kinds(use("jax.old", tested=frozenset({"jax.f", "jax.g"}))) == [
-        (HitKind.REMOVED, "1.2")
-    ]
+    assert kinds(use("jax.old", tested=frozenset({"jax.f", "jax.g"}))) == [(HitKind.REMOVED, "1.2")]
     assert kinds(use("jax.old", tested=frozenset({"jax.old"}))) == []
     assert kinds(use("jax.old", tested=frozenset({"jax.not_listed"}))) == []
 
