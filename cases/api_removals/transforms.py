@@ -130,6 +130,29 @@ def abstracted_axes(env):
     return Observed({**outcome, "flag": flag}, {**expect_refusal("TypeError"), "flag": False})
 
 
+PARAMETERS_ALONE = deviation(
+    "jax>=0.9.2",
+    error="ValueError",
+    match="too many values to unpack",
+    reason="get_bind_params returns the parameters, not functions and parameters",
+    issue="jax-ml/jax@c43f0a0fae3a",
+)
+
+
+@probe(source="jax-ml/jax@c43f0a0fae3a", deviations=[PARAMETERS_ALONE])
+def equation_bound_again(env):
+    """Code that evaluates a jaxpr by binding its equations raises from 0.9.2.
+
+    It takes functions and parameters from `Primitive.get_bind_params`, which has returned the
+    parameters alone since.
+    """
+    jaxpr = jax.make_jaxpr(jax.jit(lambda x: 2 * jnp.sin(x)))(ROWS)
+    (equation,) = jaxpr.eqns
+    functions, parameters = equation.primitive.get_bind_params(equation.params)
+    (result,) = equation.primitive.bind(*functions, ROWS, **parameters)
+    return Observed(result, 2 * np.sin(ROWS.astype(np.float64)))
+
+
 TRACER_HASHED_BY_IDENTITY = deviation(
     "jax<0.4.36",
     outcome="ok",
