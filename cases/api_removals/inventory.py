@@ -1,8 +1,8 @@
 """Names of JAX since 0.4.30, and which of them each release lacks.
 
 `_names/public.txt` lists the public names, module by module, `_names/private.txt` those below
-`jax._src` that libraries use. A name that JAX adds is not a finding, a name that it removes is. There is no right answer to compare with, only dates. The replacements are in
-`names`.
+`jax._src` that libraries use. A name that JAX adds is not a finding, a name that it removes is.
+There is no right answer to compare with, only dates. The replacements are in `names`.
 """
 
 from __future__ import annotations

@@ -35,41 +35,41 @@ PACKAGES = (
 
 STEPS = """\
 import jax
-import jax.numpy as jnp
+from jax.scipy.stats import poisson
 from jax.experimental.shard_alike import (
     shard_alike,
 )
 
 
 def used(x):
-    return jnp.polyval(jnp.ones(2), x)
+    return poisson.pmf(3, 2, loc=x)
 
 
 def unused(x):
-    return jnp.polyval(jnp.ones(2), x)
+    return poisson.pmf(3, 2, loc=x)
 
 
-halve = lambda x: jnp.polyval(jnp.ones(2), x)
+halve = lambda x: poisson.pmf(3, 2, loc=x)
 """
-"""The default of `unroll` of `jnp.polyval` changes in 0.12.0, where `shard_alike` is gone."""
+"""`poisson.pmf` with `loc` changes in 0.12.0, where `shard_alike` is gone."""
 TEST = """\
-import jax.numpy as jnp
+from jax.scipy.stats import poisson
 from train.steps import used
 
 
 def test_used():
-    assert jnp.polyval(jnp.ones(2), used(0.0)) == 2
+    assert poisson.pmf(3, 2, loc=used(0.0)) >= 0
 """
 TOOL = """\
-import jax.numpy as jnp
+from jax.scipy.stats import poisson
 
 
 def tool(x):
-    return jnp.polyval(jnp.ones(2), x)
+    return poisson.pmf(3, 2, loc=x)
 
 
 def unused(x):
-    return jnp.polyval(jnp.ones(2), x)
+    return poisson.pmf(3, 2, loc=x)
 """
 
 
@@ -160,7 +160,7 @@ def test_hits_through_libraries_are_apart(code: Path) -> None:
     assert {
         (one.library, one.file.name, one.line, one.hit.kind) for one in result.library_hits
     } == {
-        ("tool-kit 1.2", "tool.py", 5, HitKind.DEFAULT),
+        ("tool-kit 1.2", "tool.py", 5, HitKind.BEHAVIOUR),
         ("", "other.py", 2, HitKind.REMOVED),
     }
     text = "\n".join(render_scan(result))
@@ -168,7 +168,7 @@ def test_hits_through_libraries_are_apart(code: Path) -> None:
     assert "# reached through other files: 1 hit\n" in text
     rows = make_scan_json(result)["library_hits"]
     assert {(row["library"], row["name"]) for row in rows} >= {
-        ("tool-kit 1.2", "jax.numpy.polyval")
+        ("tool-kit 1.2", "jax.scipy.stats.poisson.pmf")
     }
 
 
