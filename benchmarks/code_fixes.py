@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import tarfile
 import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
+
+from common import fetch_sources
 
 from conformance.app.code_fixes import add_fixes, write_fixes
 from conformance.app.scan import scan
@@ -70,19 +71,6 @@ def run(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str
     )
 
 
-def fetch(name: str, library: Library, folder: Path, python: Path) -> Path:
-    """Return the folder of the sources of a library."""
-    pinned = f"{name}=={library.version}"
-    run(
-        python, "-m", "pip", "download", "--no-binary", ":all:", "--no-deps",
-        "--dest", folder / name, pinned,
-    )  # fmt: skip
-    (archive,) = (folder / name).glob("*.tar.gz")
-    with tarfile.open(archive) as file:
-        file.extractall(folder / name, filter="data")
-    return next(one for one in (folder / name).iterdir() if one.is_dir())
-
-
 def test(python: Path, sources: Path, library: Library) -> Counter[str]:
     """Return the number of tests by outcome; a module that cannot be imported is one that failed.
 
@@ -126,7 +114,7 @@ def main() -> None:
             "uv", "pip", "install", "--python", python, f"jax=={options.jax}", *COMMON,
             *library.requires,
         )  # fmt: skip
-        sources = fetch(name, library, folder, python)
+        sources = fetch_sources(name, library.version, folder / name)
         before = test(python, sources, library)
         result = scan([sources], library.jax, options.jax)
         add_fixes(result)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import statistics
+import tarfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
+from conformance.cells.package_index import download_sdist, open_index
+from conformance.cells.release_index import find_index
 from conformance.corpus.discovery import discover, find_case_files
 from conformance.engine.job import Job
 from conformance.engine.preparation import Provider
@@ -44,6 +47,19 @@ def make_throughput_jobs(planned: PlannedCell) -> list[Job]:
     """Return the timed jobs in a cell."""
     cases = discover(find_case_files(THROUGHPUT))
     return [Job(case=case, planned=planned) for case in cases]
+
+
+def fetch_sources(name: str, version: str, folder: Path) -> Path:
+    """Return the sources of a library, from its source distribution, below a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_index(find_index()) as client:
+        archive = download_sdist(client, name, version, folder)
+    if archive is None:
+        raise FileNotFoundError(f"{name} {version}: the index has no source distribution")
+    with tarfile.open(archive) as file:
+        (top,) = {Path(one).parts[0] for one in file.getnames()}
+        file.extractall(folder, filter="data")
+    return folder / top
 
 
 def time_call(work: Callable[[], object]) -> float:

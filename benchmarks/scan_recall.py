@@ -21,18 +21,16 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from common import fetch_sources
 
 from conformance.app.code_fixes import add_fixes, write_fixes
 from conformance.app.scan import list_files, scan
 from conformance.cells.interpreters import find_interpreter
-from conformance.cells.package_index import download_sdist, open_index
-from conformance.cells.release_index import find_index
 from conformance.engine.blobs import BlobStore
 from conformance.model.traceback import FRAMES, Traceback
 from conformance.scan.hits import HitKind
@@ -157,14 +155,8 @@ LIBRARIES = {
 def fetch(name: str, library: Library, folder: Path) -> Path:
     """Return the folder of the sources of a library, with a test that imports each module."""
     target = folder / name
-    if not target.exists():
-        target.mkdir(parents=True)
-        with open_index(find_index()) as client:
-            archive = download_sdist(client, name, library.version, target)
-        assert archive is not None
-        with tarfile.open(archive) as file:
-            file.extractall(target, filter="data")
-    root = next(one for one in target.iterdir() if one.is_dir() and one.name != "fixed")
+    kept = [one for one in target.glob("*") if one.is_dir() and one.name != "fixed"]
+    root = kept[0] if kept else fetch_sources(name, library.version, target)
     source = root / "src" if (root / "src").is_dir() else root
     modules = [
         ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
@@ -325,11 +317,12 @@ def look_up(release: str, python: str, folder: Path, asked: list[Any]) -> list[b
 
 
 def compare_breaks(
-    root: Path, library: Library, cells: tuple[str, str], results: list[dict[str, Any]]
+    root: Path, library: Library, results: list[dict[str, Any]], scanned: ScanResult
 ) -> tuple[set[Break], list[Break]]:
     """Return the breaks before and after `scan --fix`, and those of them that scan misses."""
+    cells = (scanned.old, scanned.new)
     breaks = find_breaks(results, root, cells)
-    missed = find_missed(breaks, scan([root], *cells))
+    missed = find_missed(breaks, scanned)
     fixed = fix_copy(root, cells)
     before = [one for one in results if one["cell"].startswith(f"jax{cells[0]}-")]
     after = find_breaks([*before, *run_suite(fixed, library, cells[1:])], fixed, cells)
@@ -338,9 +331,8 @@ def compare_breaks(
     return breaks | more, missed + find_missed(more, scan([fixed], *cells))
 
 
-def judge_hits(root: Path, cells: tuple[str, str], folder: Path) -> tuple[int, list[FileHit], int]:
+def judge_hits(scanned: ScanResult, folder: Path) -> tuple[int, list[FileHit], int]:
     """Return the number of hits about names and calls, the false ones, the number of unknown."""
-    scanned = scan([root], *cells)
     calls = {
         (file, use.line, use.column): use.call
         for file, module in scanned.modules.items()
@@ -355,8 +347,8 @@ def judge_hits(root: Path, cells: tuple[str, str], folder: Path) -> tuple[int, l
         [one.hit.name, one.hit.kind, describe_call(calls.get((one.file, one.line, one.column)))]
         for one in hits
     ]
-    was_there = look_up(cells[0], "3.11", folder, asked)
-    is_there = look_up(cells[1], "3.12", folder, asked)
+    was_there = look_up(scanned.old, "3.11", folder, asked)
+    is_there = look_up(scanned.new, "3.12", folder, asked)
     judged = [
         # Of a call in a notebook the arguments are not known here.
         (one, None, None) if one.hit.kind is HitKind.SIGNATURE and one.cell else (one, was, now)
@@ -388,11 +380,12 @@ def main() -> None:
         library = LIBRARIES[name]
         root = fetch(name, library, options.folder)
         results = run_suite(root, library, cells)
-        breaks, missed = compare_breaks(root, library, cells, results)
+        scanned = scan([root], *cells)
+        breaks, missed = compare_breaks(root, library, results, scanned)
         for one in sorted(missed):
             place = one.file.relative_to(options.folder)
             print(f"missed: {place}:{one.line}: {one.error}")
-        hits, false, unknown = judge_hits(root, cells, options.folder)
+        hits, false, unknown = judge_hits(scanned, options.folder)
         for wrong in false:
             place = wrong.file.relative_to(options.folder)
             print(f"false: {place}:{wrong.line}: {wrong.hit.name}: {wrong.hit.text}")

@@ -17,7 +17,7 @@ DROPPED: Final = "_"
 
 
 class FormState(StrEnum):
-    """What the example of a form does in a release."""
+    """Outcome of the example of a form in a release."""
 
     WORKS = "works"
     WARNS = "warns"

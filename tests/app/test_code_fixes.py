@@ -107,7 +107,7 @@ def test_notebooks_and_broken_files_stay(tmp_path: Path) -> None:
 
 
 def test_files_keep_their_mode_and_links(tmp_path: Path) -> None:
-    """What is written is the file that a link leads to."""
+    """The file that it points to is written, and the link stays."""
     target = tmp_path / "script"
     target.write_text(GONE)
     target.chmod(0o755)
