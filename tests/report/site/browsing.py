@@ -75,6 +75,9 @@ class Visit:
             page: Below the site's root, with its anchor.
         """
         self.page.goto(f"{self.site.as_uri()}/{page}")
+        self._settle()
+
+    def _settle(self) -> None:
         if self._scripted:
             self.ask(SETTLED)
 
@@ -92,7 +95,7 @@ class Visit:
         """Do what leads to another page, or to a part of this one, and wait until it is there."""
         with self.page.expect_navigation():
             yield
-        self.ask(SETTLED)
+        self._settle()
 
     def ask(self, script: str) -> Any:
         """Return what a script says."""

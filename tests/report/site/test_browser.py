@@ -274,7 +274,8 @@ def test_without_scripts(visit: Open, full_site: Path) -> None:
     assert seen.page.locator("#search").is_hidden()
     assert seen.page.locator("#matrix").is_hidden()
     seen.page.click("noscript summary")
-    seen.page.click("noscript a[href$='shapes/broken.html']")
+    with seen.led():
+        seen.page.click("noscript a[href$='shapes/broken.html']")
     assert seen.page.locator("h1").inner_text() == "shapes/broken"
 
 

@@ -77,7 +77,9 @@ def test_each_case_has_a_plot_of_the_chosen_phase(visit: Open, site: Path) -> No
 def test_the_page_of_a_case_links_to_its_plots(visit: Open, site: Path) -> None:
     """Its name is no pattern, and the list of differences links back."""
     visited = visit(site, "performance.html")
-    visited.page.click("#differences ~ section a")
+    with visited.led():
+        visited.page.click("#differences ~ section a")
     assert visited.page.locator("h1").inner_text() == SLOWER
-    visited.page.click("text=time and memory")
+    with visited.led():
+        visited.page.click("text=time and memory")
     assert [label.split(",")[0] for label in plots(visited) if label] == [SLOWER]

@@ -160,10 +160,12 @@ def test_without_scripts(visit: Open, upgrade_site: Path) -> None:
     seen = visit(upgrade_site, UPGRADE, java_script_enabled=False)
     assert seen.all("button").count() == 0
     assert seen.page.locator("#filter-text").is_hidden()
-    seen.page.click("a[data-effect=fixed]")
+    with seen.led():
+        seen.page.click("a[data-effect=fixed]")
     assert seen.page.url.endswith("#fixed")
     index = visit(upgrade_site, java_script_enabled=False)
-    index.page.click(f".upgraded a[href='{UPGRADE}']")
+    with index.led():
+        index.page.click(f".upgraded a[href='{UPGRADE}']")
     assert index.page.url.endswith(UPGRADE)
 
 
