@@ -21,8 +21,8 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from conformance.app.bench import BenchOptions, run_bench
-from conformance.app.bench_choice import FAMILY
+from conformance.app.bench.choice import FAMILY
+from conformance.app.bench.run import BenchOptions, run_bench
 from conformance.app.context import load_context
 from conformance.report.bench_text import describe_comparison
 

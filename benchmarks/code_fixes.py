@@ -19,8 +19,8 @@ from xml.etree import ElementTree as ET
 
 from common import fetch_sources
 
-from conformance.app.code_fixes import add_fixes, write_fixes
-from conformance.app.scan import scan
+from conformance.app.scan.changes import scan
+from conformance.app.scan.fixes import add_fixes, write_fixes
 from conformance.scan.hits import HitKind
 
 COMMON = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from common import ROOT, checkout_context
 
-from conformance.app.scan_api import load_fixes
+from conformance.app.scan.api import load_fixes
 from conformance.golden.store import GoldenStore
 from conformance.scan.fixes import FormState
 

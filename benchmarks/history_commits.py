@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 from common import ROOT, checkout_context
 
-from conformance.app.bisect import find_change
-from conformance.app.commits import find_commit
-from conformance.app.search_options import SearchOptions
+from conformance.app.search.bisect import find_change
+from conformance.app.search.commits import find_commit
+from conformance.app.search.options import SearchOptions
 from conformance.cells.releases import load_releases
 from conformance.corpus.behaviour_changes import FILE_NAME, load_families
 from conformance.errors import ConformanceError

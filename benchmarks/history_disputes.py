@@ -28,7 +28,7 @@ from history_commits import (
     read_log,
 )
 
-from conformance.app.commits import find_commit_between_revisions
+from conformance.app.search.commits import find_commit_between_revisions
 from conformance.errors import ConformanceError
 from conformance.search.endpoints import AlikeError, EndpointsError
 

@@ -28,8 +28,8 @@ from history_commits import (
     write_field,
 )
 
-from conformance.app.layers import find_layers
-from conformance.app.search_options import SearchOptions
+from conformance.app.layers.find import find_layers
+from conformance.app.search.options import SearchOptions
 from conformance.errors import ConformanceError
 
 if TYPE_CHECKING:

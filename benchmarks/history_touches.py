@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from common import ROOT, checkout_context
 from history_commits import identify
 
-from conformance.app.scan_api import load_api
+from conformance.app.scan.api import load_api
 from conformance.corpus.behaviour_changes import FILE_NAME, load_families
 from conformance.golden.store import GoldenStore
 from conformance.scan.signatures import parse_signature

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from common import ROOT, checkout_context
 
-from conformance.app.layer_search import LayerSearch
-from conformance.app.recordings import Recordings
-from conformance.app.search_options import SearchOptions
+from conformance.app.layers.recordings import Recordings
+from conformance.app.layers.search import LayerSearch
+from conformance.app.search.options import SearchOptions
 from conformance.app.session import Session
 from conformance.cells.releases import load_releases
 from conformance.triage.layers.comparison import summarize_error

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.app.context import load_context
-from conformance.app.diff_inputs import load_records, select_recorded_cases, select_recorded_cells
+from conformance.app.diff.inputs import load_records, select_recorded_cases, select_recorded_cells
 from conformance.app.session import Session
 from conformance.cells.provision import get_environment_folder
 from conformance.cli import main as conformance

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from common import fetch_sources
 
-from conformance.app.code_fixes import add_fixes, write_fixes
-from conformance.app.scan import list_files, scan
+from conformance.app.scan.changes import list_files, scan
+from conformance.app.scan.fixes import add_fixes, write_fixes
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.model.traceback import FRAMES, Traceback

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from conformance.app.scan import list_files, scan
+from conformance.app.scan.changes import list_files, scan
 
 
 def main() -> None:

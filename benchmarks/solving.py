@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from common import checkout_context
 
-from conformance.app.ecosystem import load_ecosystem
-from conformance.app.ecosystem_sources import LibrarySources
+from conformance.app.ecosystem.run import load_ecosystem
+from conformance.app.ecosystem.sources import LibrarySources
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.selectors import find_python, resolve_selector
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from common import ROOT, checkout_context, format_line, time_call
 
-from conformance.app.suites import prepare_suite, resolve_suite_requirements
+from conformance.app.suites.cells import prepare_suite, resolve_suite_requirements
 from conformance.suites.catalogue.definition import load_suite
 from conformance.suites.running.cells import SuiteCells
 from conformance.suites.suite import Suite

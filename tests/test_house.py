@@ -61,7 +61,7 @@ LAZY = {
     ("engine/rank_transcripts.py", "conformance.engine.ir_analysis"),
     ("engine/client.py", "conformance.engine.rank_transcripts"),
     ("engine/diff_cache.py", "conformance.ir.text_diff"),
-    ("cli/scan.py", "conformance.app.code_fixes"),
+    ("cli/scan.py", "conformance.app.scan.fixes"),
     ("cli/words.py", "conformance.suites.catalogue.definition"),
 }
 """Imports that most commands do not need: 44 modules that parse and normalise IRs, those of
@@ -169,7 +169,7 @@ def test_jax_is_imported_in_kit_and_worker_alone() -> None:
 
 def test_the_application_layer_needs_no_command_line() -> None:
     """It can be called from a script or a notebook."""
-    app = (file for file in FILES if file.parent.name == "app")
+    app = (file for file in FILES if file.is_relative_to(PACKAGE / "app"))
     assert [place(file) for file in app if "click" in roots(file)] == []
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from conformance.app.axes import find_release, make_axis_to, replace_release
-from conformance.app.bisect import LOGS, find_change
-from conformance.app.blame import blame_case
-from conformance.app.commits import find_commit
 from conformance.app.context import count_usable_cores
-from conformance.app.layers import find_layer_of_change
-from conformance.app.search_options import SearchOptions
+from conformance.app.layers.find import find_layer_of_change
+from conformance.app.search.axes import find_release, make_axis_to, replace_release
+from conformance.app.search.bisect import LOGS, find_change
+from conformance.app.search.blame import blame_case
+from conformance.app.search.commits import find_commit
+from conformance.app.search.options import SearchOptions
 from conformance.app.session import Session
 from conformance.cells.interpreter_inspection import find_edited_files
 from conformance.cells.nightly import make_stable_cell_ids
@@ -48,8 +48,8 @@ from conformance.triage.repro.writer import write_reproduction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from conformance.app.bisect import BisectResult
     from conformance.app.context import ProjectContext
+    from conformance.app.search.bisect import BisectResult
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.digests import Digest

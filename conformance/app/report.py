@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.context import count_usable_cores
-from conformance.app.ecosystem_records import open_results
+from conformance.app.ecosystem.records import open_results
 from conformance.app.output_files import print_note
 from conformance.app.since import HISTORY
-from conformance.app.suite_history import load_committed_history
+from conformance.app.suites.history import load_committed_history
 from conformance.bench.stored import load_stored_bench
 from conformance.cells.secret_masking import Masker
 from conformance.engine.diff_cache import DiffCache
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from conformance.report.upgrade_file import UpgradeFile
 
 
-ECOSYSTEM: Final = "conformance.app.ecosystem_report"
+ECOSYSTEM: Final = "conformance.app.ecosystem.report"
 """Module of the report on libraries."""
-FUZZ: Final = "conformance.app.fuzz_report"
+FUZZ: Final = "conformance.app.fuzz.report"
 """Module of the report on campaigns."""
 MANIFEST: Final = "files.txt"
 """The list of a site's files, one path per line, by which a later site removes old pages."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.app.output_files import print_note
-from conformance.app.suite_target import SuiteTest, is_test_name, make_suite_test
+from conformance.app.suites.target import SuiteTest, is_test_name, make_suite_test
 from conformance.cells.cell import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.errors import UsageError
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from conformance.app.context import ProjectContext
-    from conformance.app.search_options import SearchOptions
+    from conformance.app.search.options import SearchOptions
     from conformance.app.session import Session
-    from conformance.app.suite_target import SuiteOptions
+    from conformance.app.suites.target import SuiteOptions
     from conformance.cells.cell import Cell
     from conformance.engine.preparation import Preparation
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect import find_change
-from conformance.app.change_origin import find_origin
-from conformance.app.commit_ends import are_revisions, find_location
-from conformance.app.commits import find_commit_between_revisions
 from conformance.app.context import load_context
-from conformance.app.search_options import SearchOptions
+from conformance.app.layers.origin import find_origin
+from conformance.app.search.bisect import find_change
+from conformance.app.search.commit_ends import are_revisions, find_location
+from conformance.app.search.commits import find_commit_between_revisions
+from conformance.app.search.options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import jobs_option
 from conformance.cli.output import json_option
@@ -30,7 +30,7 @@ from conformance.triage.commits.render import PackageCulprit, make_culprit_json,
 from conformance.triage.layers.render import make_layer_json, render_layer
 
 if TYPE_CHECKING:
-    from conformance.app.suite_target import SuiteOptions
+    from conformance.app.suites.target import SuiteOptions
     from conformance.cli.output import Output
 
 

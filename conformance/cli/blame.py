@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.blame import find_package
 from conformance.app.context import load_context
-from conformance.app.search_options import SearchOptions
+from conformance.app.search.blame import find_package
+from conformance.app.search.options import SearchOptions
 from conformance.app.target import find_target
 from conformance.cli.options import HiddenArgument
 from conformance.cli.output import json_option
@@ -21,7 +21,7 @@ from conformance.search.axes import RESTART
 from conformance.triage.blame.render import make_answer_json, render_answer
 
 if TYPE_CHECKING:
-    from conformance.app.suite_target import SuiteOptions
+    from conformance.app.suites.target import SuiteOptions
     from conformance.cli.output import Output
 
 

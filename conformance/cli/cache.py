@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.cache_disk import (
+from conformance.app.cache.disk import (
     make_prune_json,
     measure_cache,
     prune_cache,
     render_cache,
     render_prune,
 )
-from conformance.app.cache_results import (
+from conformance.app.cache.results import (
     measure_results,
     open_result_caches,
     prune_results,

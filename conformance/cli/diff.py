@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.progress import track
 
-from conformance.app.comparison import DiffOptions, compare_named
 from conformance.app.context import load_context
+from conformance.app.diff.comparison import DiffOptions, compare_named
 from conformance.cli.options import run_option
 from conformance.cli.output import json_option, open_console
 from conformance.cli.words import CASES, CELLS
@@ -23,7 +23,7 @@ from conformance.report.suite_diff import render_suite_diff
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from conformance.app.comparison import CompletePair, Diff
+    from conformance.app.diff.comparison import CompletePair, Diff
     from conformance.cli.output import Output
 
 ARTIFACTS: Final = (*IRS, *CROSS_LOWERED)

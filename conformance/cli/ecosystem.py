@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.app.context import load_context
-from conformance.app.ecosystem import EcosystemOptions, prepare_ecosystem
-from conformance.app.ecosystem_blame import find_culprits
-from conformance.app.ecosystem_report import (
+from conformance.app.ecosystem.blame import find_culprits
+from conformance.app.ecosystem.report import (
     load_summary,
     make_issue,
     write_badges,
     write_page,
 )
+from conformance.app.ecosystem.run import EcosystemOptions, prepare_ecosystem
 from conformance.cli.options import fresh_option, jobs_option, no_downloads_option
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt

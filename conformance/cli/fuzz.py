@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.fuzz import FuzzOptions, make_json, plan_campaign, run_campaign
+from conformance.app.fuzz.run import FuzzOptions, make_json, plan_campaign, run_campaign
 from conformance.cli.executor_options import executor_options
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt

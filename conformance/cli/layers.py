@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.layers import find_layer_target, find_layers
-from conformance.app.search_options import SearchOptions
+from conformance.app.layers.find import find_layer_target, find_layers
+from conformance.app.search.options import SearchOptions
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.target_options import predicate_options, program_options

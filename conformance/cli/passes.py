@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.pass_search import prepare_pass_search
-from conformance.app.search_options import SearchOptions
+from conformance.app.search.options import SearchOptions
+from conformance.app.search.passes import prepare_pass_search
 from conformance.cli.options import RenamedOption
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.app.pass_search import Report
+    from conformance.app.search.passes import Report
     from conformance.cli.output import Output
     from conformance.search.answers import SearchStep
     from conformance.triage.passes.settings import Setting

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.commit_ends import find_jax_location
 from conformance.app.context import load_context
-from conformance.app.repro_case import reproduce_case
-from conformance.app.repro_script import reproduce_script
-from conformance.app.reproduction import ReproOptions
+from conformance.app.repro.case import reproduce_case
+from conformance.app.repro.options import ReproOptions
+from conformance.app.repro.script import reproduce_script
+from conformance.app.search.commit_ends import find_jax_location
 from conformance.app.target import find_script
 from conformance.cli.options import run_option, with_option
 from conformance.cli.output import json_option

@@ -10,7 +10,7 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, print_note
-from conformance.app.review import (
+from conformance.app.review.workflow import (
     ReviewOptions,
     apply_decisions,
     check_outcomes,

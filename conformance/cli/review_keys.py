@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.app.review import render_pending
+from conformance.app.review.workflow import render_pending
 from conformance.cli.review_plain import PlainFrontEnd
 from conformance.model.outcome import ExitCode
 from conformance.report.text import sanitize

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from conformance.app.review_dialog import QUIT, SHORT_KEYS, ReviewDialog
+from conformance.app.review.dialog import QUIT, SHORT_KEYS, ReviewDialog
 from conformance.report.text import flatten
 from conformance.review.evidence import WrappedLines, make_line
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from conformance.app.review_dialog import TermQuestion
+    from conformance.app.review.dialog import TermQuestion
     from conformance.review.outcomes import Outcomes
     from conformance.review.review import Review
 

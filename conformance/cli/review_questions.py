@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from conformance.app.review_dialog import TermQuestion
+    from conformance.app.review.dialog import TermQuestion
 
 
 class Questions(ModalScreen["dict[str, str] | None"]):

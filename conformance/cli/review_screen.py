@@ -12,7 +12,7 @@ from textual import events
 from textual.app import App
 from textual.widgets import Static
 
-from conformance.app.review_dialog import ReviewDialog
+from conformance.app.review.dialog import ReviewDialog
 from conformance.cli.review_questions import Questions
 from conformance.cli.review_widgets import ALIASES, CSS, PAGES, STEPS, EvidencePane, Keys, Lines
 from conformance.errors import ConformanceError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.screen import ModalScreen
 
-    from conformance.app.review_dialog import TermQuestion
+    from conformance.app.review.dialog import TermQuestion
     from conformance.review.outcomes import Outcomes
     from conformance.review.review import Review
 

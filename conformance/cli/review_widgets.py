@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from conformance.app.review_dialog import KEYS, QUIT, SHORT_KEYS
+from conformance.app.review.dialog import KEYS, QUIT, SHORT_KEYS
 from conformance.review.evidence import WrappedLines
 
 if TYPE_CHECKING:

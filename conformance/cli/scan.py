@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.scan import scan
+from conformance.app.scan.changes import scan
 from conformance.cli.options import timeout_option
 from conformance.cli.output import json_option
 from conformance.cli.words import CELLS
@@ -91,11 +91,11 @@ def command(
     result = scan(paths, old, new, every=every, command=run, timeout=timeout)
     if fix:
         # libcst, which most scans do not need, takes a quarter of a second to import.
-        from conformance.app import code_fixes  # noqa: PLC0415
+        from conformance.app.scan.fixes import add_fixes, write_fixes  # noqa: PLC0415
 
-        code_fixes.add_fixes(result)
+        add_fixes(result)
         if write:
-            code_fixes.write_fixes(result.fixes)
+            write_fixes(result.fixes)
     if sarif is not None:
         write_file("--sarif", sarif, readable_json(make_scan_sarif(result, Path.cwd())))
     output.print(*(render_fixes(result) if fix else render_scan(result, every=verbose)))

@@ -10,7 +10,7 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.shrink import ShrinkOptions, shrink
+from conformance.app.search.shrink import ShrinkOptions, shrink
 from conformance.bench.measured import PHASES
 from conformance.cli.options import RenamedOption, jobs_option, timeout_option, with_option
 from conformance.cli.output import STANDARD_OUTPUT, json_option, live_status, open_console

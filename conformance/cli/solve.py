@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.app.context import load_context
-from conformance.app.output_files import print_note
-from conformance.app.solve import (
+from conformance.app.ecosystem.solve import (
     CONSTRAINTS,
     FORMATS,
     make_solution_json,
     prepare_solver,
     render_solution,
 )
+from conformance.app.output_files import print_note
 from conformance.cli.output import json_option
 from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CELLS, LIBRARIES

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.app.context import load_context
-from conformance.app.suite_run import SuiteRunOptions, prepare_suite_run
+from conformance.app.suites.run import SuiteRunOptions, prepare_suite_run
 from conformance.cli import suite_fetch, suite_records
 from conformance.cli.executor_options import executor_options
 from conformance.cli.options import (

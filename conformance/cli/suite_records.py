@@ -9,8 +9,8 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import print_note
-from conformance.app.suite_acceptance import accept_suite_runs, find_newest_suite_run
-from conformance.app.suite_history import update_history
+from conformance.app.suites.acceptance import accept_suite_runs, find_newest_suite_run
+from conformance.app.suites.history import update_history
 from conformance.cli.options import HiddenArgument
 from conformance.cli.output import json_option
 from conformance.cli.words import SUITES

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.commit_ends import JAX_REPOSITORY
 from conformance.app.context import TIMEOUT
-from conformance.app.search_options import GROWTH, METRICS
-from conformance.app.suite_target import SuiteOptions
+from conformance.app.search.commit_ends import JAX_REPOSITORY
+from conformance.app.search.options import GROWTH, METRICS
+from conformance.app.suites.target import SuiteOptions
 from conformance.bench.measured import PHASES
 from conformance.cli.options import no_downloads_option, timeout_option, with_option
 from conformance.search.endpoints import PREDICATES

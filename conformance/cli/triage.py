@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.app.commit_ends import find_jax_location
 from conformance.app.context import load_context
+from conformance.app.search.commit_ends import find_jax_location
 from conformance.app.triage import Triage, TriageOptions
 from conformance.cli.options import HiddenArgument, run_option, timeout_option
 from conformance.cli.output import json_option

@@ -9,8 +9,8 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.upgrade import UpgradeRun, find_exit_code
-from conformance.app.upgrade_subject import PLATFORM, UpgradeOptions
+from conformance.app.upgrade.run import UpgradeRun, find_exit_code
+from conformance.app.upgrade.subject import PLATFORM, UpgradeOptions
 from conformance.cli.executor_options import executor_options
 from conformance.cli.options import (
     fresh_option,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.app.suite_target import is_test_name
+from conformance.app.suites.target import is_test_name
 
 if TYPE_CHECKING:
     from .conftest import MakeProject

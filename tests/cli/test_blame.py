@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.app.blame import blame_case
 from conformance.app.context import ProjectContext
+from conformance.app.search.blame import blame_case
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
 from tests.projects import HEAD

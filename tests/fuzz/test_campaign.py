@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from conformance.app.context import ProjectContext, load_context
-from conformance.app.fuzz import FuzzOptions, make_json, plan_campaign, run_campaign
+from conformance.app.fuzz.run import FuzzOptions, make_json, plan_campaign, run_campaign
 from conformance.cells.cell import Cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.fuzz import campaign, findings

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.app.scan_api import FIXES, read_literal
+from conformance.app.scan.api import FIXES, read_literal
 from conformance.errors import UsageError
 from conformance.scan.codemods import FixedModule, PlannedFix, fix_module
 from conformance.scan.fixes import FixTable, parse_fix

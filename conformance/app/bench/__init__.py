@@ -1,0 +1,1 @@
+"""Time and memory of cases, functions and scripts, compared between cells."""

@@ -1,0 +1,1 @@
+"""The cache of this machine, and the shared one: statistics, pruning, verification."""

@@ -1,0 +1,1 @@
+"""Campaigns of fuzzing: run, reported, and a folder for each finding."""

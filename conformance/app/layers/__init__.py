@@ -1,0 +1,1 @@
+"""The layer behind a difference: tracing, lowering, XLA or the runtime."""

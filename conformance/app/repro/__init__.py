@@ -1,0 +1,1 @@
+"""Files that reproduce a case or a script."""

@@ -1,0 +1,1 @@
+"""The review of a run: what is unexpected, decided on one by one."""

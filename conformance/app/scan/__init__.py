@@ -1,0 +1,1 @@
+"""What an upgrade changes for a code base, found without running it."""

@@ -1,0 +1,1 @@
+"""Searches along an axis: releases, packages, commits, passes; and the reduction of a target."""

@@ -1,0 +1,1 @@
+"""Pytest suites in cells: run, accepted, and their history."""

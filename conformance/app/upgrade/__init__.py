@@ -1,0 +1,1 @@
+"""Upgrades: both ends compared, and the packages behind each change."""

@@ -1,0 +1,158 @@
+"""Measuring in turn: the order of jobs, what is measured again, what cannot be measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from conformance.app.bench.run import (
+    CONFIRMING,
+    GLANCE,
+    LEAST,
+    SCREENING,
+    BenchOptions,
+    CellMeasurer,
+    compare_in_turn,
+)
+from conformance.bench.comparison import CaseComparison, adjust_comparisons
+from conformance.bench.measured import MEASUREMENTS, Measured, Taken
+from conformance.engine.job import FinishedJob, Job
+from conformance.model.outcome import Outcome, Stage
+from tests.engine.worlds import bad, job, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+OLD, NEW = planned("0.6.0"), planned("0.6.1")
+
+
+class Host:
+    """An executor whose jobs take as long as a function says, with noise of 2 percent."""
+
+    def __init__(self, seconds: Callable[[str, int | None], float]) -> None:
+        self.seconds = seconds
+        self.asked: list[str] = []
+        self.failing = ""
+        self.waiting: dict[str, float] = {}
+        self._generator = np.random.default_rng(11)
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[FinishedJob]:
+        """Yield a job with its measurements, or one that raised."""
+        for one in jobs:
+            release = one.planned.release
+            self.asked.append(release)
+            if release == self.failing:
+                yield bad(one)
+                continue
+            assert one.measure is not None
+            found = [self._measure(release, size) for size in one.measure["sizes"]]
+            blobs = {MEASUREMENTS: msgspec.json.encode(found)}
+            yield FinishedJob(job=one, outcome=Outcome.OK, stage=Stage.EXECUTE, blobs=blobs)
+
+    def _measure(self, release: str, size: int | None) -> Measured:
+        seconds = self.seconds(release, size) * float(np.exp(self._generator.normal(0, 0.02)))
+        taken = Taken(wall=seconds + self.waiting.get(release, 0.0), cpu=seconds)
+        return Measured(size=size, passes=1, phases={"run": taken})
+
+
+def compare(host: Host, folder: Path, *cells: Any, **more: Any) -> list[CaseComparison]:
+    """Return the comparisons of one case."""
+    bench = CellMeasurer(host, cells or (OLD, NEW), BenchOptions())  # type: ignore[arg-type]
+    return adjust_comparisons(bench.compare(job(folder, **more).case))
+
+
+def test_cells_are_measured_in_turn(tmp_path: Path) -> None:
+    """There and back, so that drift meets both; nothing that looks equal is measured again."""
+    host = Host(lambda *_: 0.01)
+    (found,) = compare(host, tmp_path)
+    there, back = ["0.6.0", "0.6.1"], ["0.6.1", "0.6.0"]
+    assert host.asked == [*there, *back, *there, *back, *there]
+    assert found.alarms == ()
+
+
+def test_what_looks_slower_is_measured_again(tmp_path: Path) -> None:
+    """The new pairs alone decide."""
+    host = Host(lambda release, _: 0.01 if release == "0.6.0" else 0.011)
+    (found,) = compare(host, tmp_path)
+    assert {one.phase for one in found.alarms} == {"run"}  # type: ignore[union-attr]
+    assert all(LEAST <= one.ratio.pairs <= CONFIRMING for one in found.time)
+
+
+def test_neighbours_of_several_cells_are_compared(tmp_path: Path) -> None:
+    """Each with the one before."""
+    host = Host(lambda release, _: 0.02 if release == "0.6.2" else 0.01)
+    found = compare(host, tmp_path, OLD, NEW, planned("0.6.2"))
+    assert [bool(one.alarms) for one in found] == [False, True]
+    assert found[1].cells == (NEW.cell.id, planned("0.6.2").cell.id)
+
+
+def test_a_case_with_sizes_has_exponents(tmp_path: Path) -> None:
+    """A quadratic loop is an alarm, at the largest size and in its growth."""
+    host = Host(lambda release, n: 1e-6 * (n or 1) ** (1 if release == "0.6.0" else 2))
+    (found,) = compare(host, tmp_path, sizes=(10, 20, 40, 80))
+    assert found.size == 80
+    assert found.growth[0].alarm
+
+
+def test_growth_counts_where_the_largest_size_differs(tmp_path: Path) -> None:
+    """Small sizes that other load slowed down are no alarm."""
+    host = Host(lambda release, n: 8e-5 if release == "0.6.1" else 1e-6 * (n or 1))
+    (found,) = compare(host, tmp_path, sizes=(10, 20, 40, 80))
+    assert found.growth[0].alarm
+    assert found.alarms == ()
+
+
+def test_a_difference_that_is_gone_is_looked_for_no_longer(tmp_path: Path) -> None:
+    """A busy host in the first rounds costs few others."""
+    host = Host(lambda *_: 0.01)
+    host.seconds = lambda release, _: (
+        0.012 if release == "0.6.1" and len(host.asked) <= 2 * SCREENING else 0.01
+    )
+    (found,) = compare(host, tmp_path)
+    assert len(host.asked) == 2 * (SCREENING + GLANCE)
+    assert found.alarms == ()
+
+
+def test_a_single_slow_round_of_many_cells_is_looked_at_again(tmp_path: Path) -> None:
+    """In the two comparisons of its cell alone, and without the rounds that decide."""
+    cells = [planned(f"0.6.{number}") for number in range(6)]
+    host = Host(lambda *_: 0.01)
+    host.seconds = lambda *_: 0.02 if len(host.asked) == 2 else 0.01
+    bench = CellMeasurer(host, cells, BenchOptions(screening=1))  # type: ignore[arg-type]
+    found = list(bench.compare(job(tmp_path).case))
+    assert not any(one.alarms for one in found)
+    assert sorted(host.asked[6:]) == ["0.6.0", "0.6.1", "0.6.2"]
+
+
+def test_cases_are_measured_beside_each_other(tmp_path: Path) -> None:
+    """Each case in turn in its cells, as alone."""
+    host = Host(lambda *_: 0.01)
+    cases = [job(tmp_path, name=f"case_{number}").case for number in range(5)]
+    bench = CellMeasurer(host, (OLD, NEW), BenchOptions(jobs=2))  # type: ignore[arg-type]
+    found = list(compare_in_turn(bench, cases, 2))
+    assert {one.case for one in found} == {case.id for case in cases}
+    assert len(host.asked) == 5 * 2 * SCREENING
+
+
+def test_jobs_beside_each_other_are_compared_by_processor_time(tmp_path: Path) -> None:
+    """They wait for one another, which says nothing about a release."""
+    host = Host(lambda *_: 0.01)
+    host.waiting = {"0.6.1": 0.01}
+    for jobs, rounds in ((1, SCREENING + LEAST), (2, SCREENING)):
+        host.asked.clear()
+        bench = CellMeasurer(host, (OLD, NEW), BenchOptions(jobs=jobs))  # type: ignore[arg-type]
+        (found,) = bench.compare(job(tmp_path).case)
+        assert len(host.asked) >= 2 * rounds if jobs == 1 else len(host.asked) == 2 * rounds
+        assert any(one.is_suspicious() for one in found.time)
+
+
+def test_a_cell_that_cannot_run_the_case_says_why(tmp_path: Path) -> None:
+    """It is asked once, the other cell goes on."""
+    host = Host(lambda *_: 0.01)
+    host.failing = "0.6.1"
+    (found,) = compare(host, tmp_path)
+    assert found.problem == f"{NEW.cell.id}: raised: ValueError: bad shape"
+    assert host.asked.count("0.6.1") == 1
