@@ -31,7 +31,7 @@ from conformance.cells.provision import provision
 from conformance.engine.environment import make_worker_environment
 from conformance.engine.run_directory import RunDirectory
 from conformance.model.outcome import Verdict
-from conformance.report.behaviour_markdown import describe_golden_change
+from conformance.report.behaviour.markdown import describe_golden_change
 from conformance.report.text import flatten
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from conformance.corpus.behaviour_changes import load_families
 from conformance.corpus.case_selection import select_cases
 from conformance.engine.golden_history import MAIN, choose_main_variant, find_golden_changes
 from conformance.golden.store import GoldenStore
-from conformance.report.behaviour_history import GATES, find_evidence
+from conformance.report.behaviour.history import GATES, find_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.app.bench.choice import FAMILY
 from conformance.app.bench.run import BenchOptions, run_bench
 from conformance.app.context import load_context
-from conformance.report.bench_text import describe_comparison
+from conformance.report.bench.text import describe_comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

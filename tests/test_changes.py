@@ -13,7 +13,7 @@ import tomllib
 from conformance.cells.releases import load_releases
 from conformance.corpus.behaviour_changes import SOURCE_WORDS, Family, load_families
 from conformance.engine.golden_history import find_golden_changes
-from conformance.report.behaviour_history import find_evidence
+from conformance.report.behaviour.history import find_evidence
 
 from .shipped import CASES, FAMILY_NAMES, load_shipped_cases
 

@@ -54,9 +54,9 @@ from conformance.golden.store import decode_ir, load_content  # noqa: E402
 from conformance.ir.analysis import analyse  # noqa: E402
 from conformance.ir.difference import diff  # noqa: E402
 from conformance.model.value import decode_value, encode_value  # noqa: E402
-from conformance.report.conformance_data import decode_history  # noqa: E402
-from conformance.report.conformance_markdown import render_conformance  # noqa: E402
-from conformance.report.upgrade_file import decode_upgrade, make_upgrade_file  # noqa: E402
+from conformance.report.suites.conformance_data import decode_history  # noqa: E402
+from conformance.report.suites.conformance_markdown import render_conformance  # noqa: E402
+from conformance.report.upgrade.file import decode_upgrade, make_upgrade_file  # noqa: E402
 from conformance.review.decisions import DecisionLog  # noqa: E402
 from conformance.store.database import parse_address  # noqa: E402
 from conformance.store.store import Store  # noqa: E402

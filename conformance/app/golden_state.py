@@ -16,10 +16,10 @@ from conformance.engine.plan import make_plan
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.locking import lock_folders
-from conformance.report.behaviour_history import collect_histories
-from conformance.report.behaviour_markdown import render_behaviour_pages
-from conformance.report.compatibility import render_pairs
-from conformance.report.golden_coverage import Recorded, RecordedState, render_state
+from conformance.report.behaviour.compatibility import render_pairs
+from conformance.report.behaviour.golden_coverage import Recorded, RecordedState, render_state
+from conformance.report.behaviour.history import collect_histories
+from conformance.report.behaviour.markdown import render_behaviour_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -35,7 +35,7 @@ from conformance.report.markdown import render_markdown
 from conformance.report.report import CauseEvidence, Report
 from conformance.report.report_json import make_report_json, render_json_lines
 from conformance.report.site.site import find_first_page, render_site
-from conformance.report.upgrade_file import decode_upgrade
+from conformance.report.upgrade.file import decode_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest
     from conformance.engine.run_loader import LoadedRun
     from conformance.model.run_files import Since
-    from conformance.report.conformance_history import SuiteHistory
-    from conformance.report.ecosystem_summary import EcosystemSummary
-    from conformance.report.fuzz_summary import FuzzSummary
-    from conformance.report.upgrade_file import UpgradeFile
+    from conformance.report.ecosystem.summary import EcosystemSummary
+    from conformance.report.fuzz.summary import FuzzSummary
+    from conformance.report.suites.conformance_history import SuiteHistory
+    from conformance.report.upgrade.file import UpgradeFile
 
 
 ECOSYSTEM: Final = "conformance.app.ecosystem.report"

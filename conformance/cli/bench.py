@@ -18,8 +18,8 @@ from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CASES, CELLS
 from conformance.files import write_atomically
 from conformance.model.outcome import ExitCode
-from conformance.report.bench_markdown import render_bench_markdown
-from conformance.report.bench_text import describe_comparison, summarize_comparisons
+from conformance.report.bench.markdown import render_bench_markdown
+from conformance.report.bench.text import describe_comparison, summarize_comparisons
 from conformance.wording import plural
 
 if TYPE_CHECKING:

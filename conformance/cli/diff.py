@@ -18,7 +18,7 @@ from conformance.ir.analysis import PARSERS
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.report.diff_data import NormalForms, SuiteDiff
 from conformance.report.ir_terminal import Detail, DiffReport
-from conformance.report.suite_diff import render_suite_diff
+from conformance.report.suites.diff import render_suite_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,7 +22,7 @@ from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CELLS, LIBRARIES
 from conformance.ecosystem.outcome import VersionPolicy
 from conformance.model.outcome import ExitCode
-from conformance.report.ecosystem_text import (
+from conformance.report.ecosystem.text import (
     make_ecosystem_json,
     render_cause,
     render_counts,
@@ -33,7 +33,7 @@ from conformance.report.ecosystem_text import (
 if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cli.output import Output
-    from conformance.report.ecosystem_summary import EcosystemSummary
+    from conformance.report.ecosystem.summary import EcosystemSummary
 
 RESTART = "the same command goes on where it was"
 

@@ -15,8 +15,8 @@ from conformance.cli.words import CELLS
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.report.scan_sarif import make_scan_sarif
-from conformance.report.scan_text import make_scan_json, render_fixes, render_scan
+from conformance.report.scan.sarif import make_scan_sarif
+from conformance.report.scan.text import make_scan_json, render_fixes, render_scan
 
 if TYPE_CHECKING:
     from conformance.cli.output import Output

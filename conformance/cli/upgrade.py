@@ -25,8 +25,8 @@ from conformance.cli.target_options import origin_options, suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade_file import make_upgrade_file
-from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
+from conformance.report.upgrade.file import make_upgrade_file
+from conformance.report.upgrade.text import render_upgrade, render_upgrade_markdown
 from conformance.search.axes import RESTART
 from conformance.suites.suite import TIMEOUT
 

@@ -10,7 +10,7 @@ from conformance.engine.transitions import TransitionKind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
 from conformance.ir.normal.text import is_canonical, read_head
-from conformance.report.suite_diff import make_diff_json
+from conformance.report.suites.diff import make_diff_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.run_files import Evidence, Since
-    from conformance.report.conformance_history import SuiteHistory
-    from conformance.report.ecosystem_summary import EcosystemSummary
-    from conformance.report.fuzz_summary import FuzzSummary
-    from conformance.report.upgrade_file import UpgradeFile
+    from conformance.report.ecosystem.summary import EcosystemSummary
+    from conformance.report.fuzz.summary import FuzzSummary
+    from conformance.report.suites.conformance_history import SuiteHistory
+    from conformance.report.upgrade.file import UpgradeFile
 
 
 class CauseEvidence(NamedTuple):

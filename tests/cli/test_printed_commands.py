@@ -22,8 +22,8 @@ from conformance.notify.night import read_night
 from conformance.report.junit import render_junit
 from conformance.report.markdown import render_markdown
 from conformance.report.terminal import print_report
-from conformance.report.upgrade_file import make_upgrade_file
-from conformance.report.upgrade_text import render_upgrade, render_upgrade_markdown
+from conformance.report.upgrade.file import make_upgrade_file
+from conformance.report.upgrade.text import render_upgrade, render_upgrade_markdown
 from conformance.store.database import parse_address
 from conformance.store.run_insertion import make_entry
 from conformance.store.store import Store

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.holders import another_writer
-from tests.report.suites import SUITE, suite_run
+from tests.report.suite_runs import SUITE, suite_run
 
 if TYPE_CHECKING:
     from pathlib import Path

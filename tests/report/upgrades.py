@@ -12,8 +12,8 @@ from conformance.engine.stored_job import StoredJob
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.report.report import Report
-from conformance.report.upgrade_file import decode_upgrade, make_upgrade_file
-from conformance.report.upgrade_result import UpgradeResult
+from conformance.report.upgrade.file import decode_upgrade, make_upgrade_file
+from conformance.report.upgrade.result import UpgradeResult
 from conformance.triage.upgrade.comparison import ComparedCase, UpgradeAxis
 from conformance.triage.upgrade.upgrade import CaseUpgrade
 from tests.builders import case, f32
@@ -22,7 +22,7 @@ from tests.report.runs import Directory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.report.upgrade_file import UpgradeFile
+    from conformance.report.upgrade.file import UpgradeFile
 
 RELEASES = ("0.5.3", "0.6.0", "0.6.1", "0.6.2")
 NUMPY = ("2.2.0", "2.2.0", "2.3.0", "2.3.0")

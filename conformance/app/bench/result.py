@@ -9,7 +9,7 @@ import msgspec
 
 from conformance.bench.comparison import CaseComparison, to_json
 from conformance.bench.stored import StoredDifference
-from conformance.report.bench_text import describe_alarm
+from conformance.report.bench.text import describe_alarm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from conformance.corpus.project import PACKAGE
 from conformance.ecosystem.causes import find_ecosystem_causes
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
-from conformance.report.ecosystem_issue import render_library_issue
-from conformance.report.ecosystem_markdown import render_ecosystem_markdown
-from conformance.report.ecosystem_summary import EcosystemSummary
+from conformance.report.ecosystem.issue import render_library_issue
+from conformance.report.ecosystem.markdown import render_ecosystem_markdown
+from conformance.report.ecosystem.summary import EcosystemSummary
 from conformance.report.site.badges import render_library_badges
 from conformance.scan.uses import NameUse
 

@@ -11,7 +11,7 @@ from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.fuzz.comparison import Kind
 from conformance.fuzz.script_file import render_script
-from conformance.report.fuzz_issue import render_fuzz_issue
+from conformance.report.fuzz.issue import render_fuzz_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.shrink.case_text import format_text
 

@@ -8,8 +8,8 @@ from conformance.corpus.behaviour_changes import load_families
 from conformance.errors import NothingSelectedError
 from conformance.files import write_atomically
 from conformance.fuzz.campaign_log import SETTINGS, CampaignLog
-from conformance.report.fuzz_markdown import render_fuzz_markdown
-from conformance.report.fuzz_summary import summarize_campaigns
+from conformance.report.fuzz.markdown import render_fuzz_markdown
+from conformance.report.fuzz.summary import summarize_campaigns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.model.case import Case
-    from conformance.report.fuzz_summary import FuzzSummary
+    from conformance.report.fuzz.summary import FuzzSummary
 
 PAGE: Final = "fuzz.md"
 """Page of all campaigns, in the folder `reports`."""

@@ -24,8 +24,8 @@ from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings
 from conformance.fuzz.evaluation import Evaluator
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import OPERATIONS
-from conformance.report.fuzz_markdown import render_fuzz_markdown
-from conformance.report.fuzz_summary import summarize_campaigns
+from conformance.report.fuzz.markdown import render_fuzz_markdown
+from conformance.report.fuzz.summary import summarize_campaigns
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:

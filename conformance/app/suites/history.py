@@ -17,15 +17,15 @@ from conformance.errors import ConformanceError, UsageError
 from conformance.files import describe_os_error, write_atomically
 from conformance.judge.conformance import select_deviations
 from conformance.locking import lock_folders
-from conformance.report.conformance_data import decode_history, encode_history
-from conformance.report.conformance_history import (
+from conformance.report.suites.conformance_data import decode_history, encode_history
+from conformance.report.suites.conformance_history import (
     SuiteHistory,
     SuiteOutcome,
     SuiteResult,
     TrackedTest,
 )
-from conformance.report.conformance_markdown import render_conformance
-from conformance.report.conformance_runs import (
+from conformance.report.suites.conformance_markdown import render_conformance
+from conformance.report.suites.conformance_runs import (
     explain_incomplete,
     get_suite,
     make_suite_history,

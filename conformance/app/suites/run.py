@@ -21,7 +21,7 @@ from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import RepeatedRun, Run, finish_run, make_run_info
 from conformance.errors import NothingSelectedError
 from conformance.report.report import Report
-from conformance.report.suite_results import (
+from conformance.report.suites.results import (
     collect_warnings,
     read_collection_warnings,
     render_suite,

@@ -15,7 +15,7 @@ from conformance.app.search.commit_ends import find_jax_location
 from conformance.app.search.options import SearchOptions
 from conformance.app.session import Session
 from conformance.errors import ConformanceError
-from conformance.report.bench_text import describe_alarm, describe_comparison
+from conformance.report.bench.text import describe_alarm, describe_comparison
 from conformance.search.axes import JAX, AxisPoint, SearchAxis
 from conformance.triage.commits.render import list_culprit_commits
 from conformance.triage.layers.answer import LayerAnswer

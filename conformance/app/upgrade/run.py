@@ -22,8 +22,8 @@ from conformance.engine.run_directory import Results
 from conformance.engine.runner import finish_run, make_run_info
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade_result import UpgradeResult, add_culprits, find_unclear
-from conformance.report.upgrade_text import render_asides
+from conformance.report.upgrade.result import UpgradeResult, add_culprits, find_unclear
+from conformance.report.upgrade.text import render_asides
 from conformance.search.axes import JAX, AxisCells, AxisPoint, PackageMove, SearchAxis
 from conformance.triage.commits.commit_search import CommitVerdict
 from conformance.triage.commits.render import JAXLIB, list_culprit_commits, render_environment
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from conformance.app.upgrade.subject import UpgradeOptions
     from conformance.cells.lock import Lock
     from conformance.model.record import Record
-    from conformance.report.upgrade_result import UpgradeCaseStep
+    from conformance.report.upgrade.result import UpgradeCaseStep
     from conformance.triage.commits.render import PackageCulprit
     from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.model.record import Record
-    from conformance.report.ecosystem_summary import EcosystemSummary
+    from conformance.report.ecosystem.summary import EcosystemSummary
     from conformance.report.report import Report
 
 ALL: Final = "all"

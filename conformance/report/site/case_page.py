@@ -26,7 +26,7 @@ from conformance.report.site.evidence import (
 )
 from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, make_strip
-from conformance.report.suite_results import collect_warnings
+from conformance.report.suites.results import collect_warnings
 from conformance.report.text import make_rerun_command
 from conformance.report.tracebacks import collect_stacks
 

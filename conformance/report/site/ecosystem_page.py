@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.report.ecosystem_summary import POLICIES, describe_record
+from conformance.report.ecosystem.summary import POLICIES, describe_record
 from conformance.report.site.addresses import ECOSYSTEM
 from conformance.report.site.badges import render_library_badges
 from conformance.report.site.rendering import render

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.tracks import Track
-    from conformance.report.upgrade_file import UpgradeChange, UpgradePoint
+    from conformance.report.upgrade.file import UpgradeChange, UpgradePoint
     from conformance.triage.upgrade.effect import Effect
 
 

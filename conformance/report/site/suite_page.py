@@ -7,34 +7,34 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Verdict
-from conformance.report.conformance_history import (
+from conformance.report.site.addresses import run_page, slug, suite_page
+from conformance.report.site.rendering import render
+from conformance.report.suites.conformance_history import (
     SuiteHistory,
     SuiteOutcome,
     find_failure_cause,
     shorten_test,
 )
-from conformance.report.conformance_runs import (
+from conformance.report.suites.conformance_runs import (
     explain_incomplete,
     find_difference,
     make_suite_histories,
     merge_histories,
 )
-from conformance.report.site.addresses import run_page, slug, suite_page
-from conformance.report.site.rendering import render
-from conformance.report.suite_results import collect_warnings, read_collection_warnings
+from conformance.report.suites.results import collect_warnings, read_collection_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.report.conformance_history import (
+    from conformance.report.report import Report
+    from conformance.report.suites.conformance_history import (
         Counts,
         ReleaseStep,
         SuiteRelease,
         SuiteResult,
         TrackedTest,
     )
-    from conformance.report.report import Report
 
 CHANGES: Final = ("regressed", "fixed", "added", "removed")
 SHADES: Final = ((1.0, "all"), (0.95, "most"), (0.8, "some"), (0.0, "few"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.report.site.evidence import Row
     from conformance.report.site.strips import MinorTick, UpgradeSegment
     from conformance.report.tracebacks import Stack
-    from conformance.report.upgrade_file import ChangeGroup, UpgradeChange, UpgradeFile
+    from conformance.report.upgrade.file import ChangeGroup, UpgradeChange, UpgradeFile
 
 AT_ONCE: Final = 5
 """Lines of a message, and cases, that are shown unless more are asked for."""

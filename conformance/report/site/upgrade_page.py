@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.report.site.addresses import run_page, upgrade_page
 from conformance.report.site.rendering import render
 from conformance.report.site.upgrade_groups import SHORT, list_anchors, make_groups
-from conformance.report.upgrade_text import TITLES
+from conformance.report.upgrade.text import TITLES
 from conformance.triage.upgrade.effect import BREAKING, Effect
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.report.report import Report
     from conformance.report.site.upgrade_groups import UpgradeGroupView
-    from conformance.report.upgrade_file import UncomparedCase, UpgradeFile
+    from conformance.report.upgrade.file import UncomparedCase, UpgradeFile
 
 TEMPLATE: Final = "upgrade.html"
 

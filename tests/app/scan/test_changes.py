@@ -13,7 +13,7 @@ from conformance.app.scan.changes import scan
 from conformance.corpus.behaviour_changes import load_families
 from conformance.errors import UsageError
 from conformance.golden.store import GoldenStore
-from conformance.report.scan_text import make_scan_json, render_scan
+from conformance.report.scan.text import make_scan_json, render_scan
 from conformance.scan.hits import HitKind
 from conformance.scan.scopes import RESULT
 from conformance.scan.touches import OPTION, parse_touch

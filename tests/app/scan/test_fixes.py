@@ -12,7 +12,7 @@ from conformance.app.scan.changes import scan
 from conformance.app.scan.fixes import add_fixes, write_fixes
 from conformance.errors import UsageError
 from conformance.golden.store import GoldenStore
-from conformance.report.scan_text import make_scan_json, render_fixes
+from conformance.report.scan.text import make_scan_json, render_fixes
 from conformance.scan.fixes import DROPPED, CodeFix, FormState
 from tests.projects import ROOT, write_files
 from tests.shipped import CASES

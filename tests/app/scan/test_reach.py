@@ -11,7 +11,7 @@ import pluggy
 import pytest
 
 from conformance.app.scan.changes import scan
-from conformance.report.scan_text import make_scan_json, render_scan
+from conformance.report.scan.text import make_scan_json, render_scan
 from conformance.scan.hits import HitKind
 from tests.workbench import planned_cell, python_of
 

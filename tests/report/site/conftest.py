@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import sync_playwright
 
-from conformance.report.fuzz_summary import summarize_campaigns
+from conformance.report.fuzz.summary import summarize_campaigns
 from tests.fuzz.test_script_file import make_finding
 from tests.report.test_fuzz_issue import CHANGED
 from tests.report.test_fuzz_markdown import make_log

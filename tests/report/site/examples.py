@@ -12,16 +12,16 @@ from conformance.engine.run_loader import load_run
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import RaisedException, encode_traceback
-from conformance.report.conformance_history import SuiteOutcome as Ended
-from conformance.report.conformance_history import SuiteResult, TrackedTest
-from conformance.report.conformance_runs import make_suite_history
 from conformance.report.history import make_history
 from conformance.report.report import Report
 from conformance.report.site.site import render_site
+from conformance.report.suites.conformance_history import SuiteOutcome as Ended
+from conformance.report.suites.conformance_history import SuiteResult, TrackedTest
+from conformance.report.suites.conformance_runs import make_suite_history
 from tests.builders import value
 from tests.report.raising import FRAMES, library, own
 from tests.report.runs import Directory, cell_of
-from tests.report.suites import suite_run
+from tests.report.suite_runs import suite_run
 
 if TYPE_CHECKING:
     from pathlib import Path

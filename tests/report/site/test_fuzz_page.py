@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.report.fuzz_summary import summarize_campaigns
+from conformance.report.fuzz.summary import summarize_campaigns
 from conformance.report.report import Report
 from conformance.report.site.fuzz_page import render_fuzz_page
 from tests.fuzz.test_script_file import make_finding

@@ -16,7 +16,7 @@ from conformance.report.site.strips import (
     make_strip,
     make_upgrade_strip,
 )
-from conformance.report.upgrade_file import UpgradeChange, UpgradePoint
+from conformance.report.upgrade.file import UpgradeChange, UpgradePoint
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory

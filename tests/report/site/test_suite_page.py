@@ -6,21 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.run_loader import load_run
-from conformance.report.conformance_runs import make_suite_history
 from conformance.report.overview import make_overview
 from conformance.report.report import Report
 from conformance.report.site.matrix_page import make_search_data
 from conformance.report.site.suite_page import make_suite_views, render_suite_pages
+from conformance.report.suites.conformance_runs import make_suite_history
 from tests.report.runs import CELLS, Directory
 from tests.report.site.examples import suite_report
 from tests.report.site.pages import Page
-from tests.report.suites import SUITE, suite_run
+from tests.report.suite_runs import SUITE, suite_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.run_loader import LoadedRun
-    from conformance.report.conformance_history import SuiteHistory
+    from conformance.report.suites.conformance_history import SuiteHistory
 
 PAGE = "suites/signs.html"
 

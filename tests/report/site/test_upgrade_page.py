@@ -14,7 +14,7 @@ from conformance.report.report import Report
 from conformance.report.site.addresses import UPGRADE
 from conformance.report.site.site import find_first_page, render_site
 from conformance.report.site.upgrade_page import render_upgrade_pages
-from conformance.report.upgrade_file import PackageUpdate, SearchedPackages
+from conformance.report.upgrade.file import PackageUpdate, SearchedPackages
 from conformance.triage.upgrade.comparison import ComparedCase
 from conformance.triage.upgrade.costs import CostChange
 from tests.builders import case, deviation, f32

@@ -1,0 +1,1 @@
+"""The history and the state of JAX's behaviour, as goldens and declared changes have them."""

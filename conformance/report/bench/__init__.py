@@ -1,0 +1,1 @@
+"""Comparisons of time and memory, as text and as Markdown."""

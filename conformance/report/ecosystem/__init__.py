@@ -1,0 +1,1 @@
+"""Outcomes of libraries on releases of JAX: text, Markdown, JSON, issues."""

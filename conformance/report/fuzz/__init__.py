@@ -1,0 +1,1 @@
+"""Campaigns of fuzzing and their findings: Markdown, summaries, issues."""

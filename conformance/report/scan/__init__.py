@@ -1,0 +1,1 @@
+"""Scans of code as text, JSON and SARIF."""

@@ -1,0 +1,1 @@
+"""Results of pytest suites, and the conformance of releases to them."""

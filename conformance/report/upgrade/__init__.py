@@ -1,0 +1,1 @@
+"""Upgrades as text and as the file that other reports read."""
