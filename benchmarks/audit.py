@@ -28,8 +28,8 @@ from audit_sources import RELEASES, locate_script, read_coverage, read_history, 
 from common import ROOT, checkout_context, prepare
 
 from conformance.cells.provision import provision
-from conformance.engine.environment import make_worker_environment
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.workers.environment import make_worker_environment
 from conformance.model.outcome import Verdict
 from conformance.report.behaviour.markdown import describe_golden_change
 from conformance.report.text import flatten

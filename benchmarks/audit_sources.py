@@ -19,7 +19,7 @@ from common import ROOT
 from conformance.cells.releases import load_releases
 from conformance.corpus.behaviour_changes import load_families
 from conformance.corpus.case_selection import select_cases
-from conformance.engine.golden_history import MAIN, choose_main_variant, find_golden_changes
+from conformance.engine.runs.golden_history import MAIN, choose_main_variant, find_golden_changes
 from conformance.golden.store import GoldenStore
 from conformance.report.behaviour.history import GATES, find_evidence
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from conformance.engine.golden_history import GoldenChange
+    from conformance.engine.runs.golden_history import GoldenChange
     from conformance.model.case import Case
 
 SCRIPTS = ROOT / "benchmarks" / "statements"

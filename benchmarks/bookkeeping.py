@@ -58,11 +58,11 @@ import dataclasses, sys
 from pathlib import Path
 from conformance.app.context import ProjectContext
 from conformance.corpus.discovery import discover, find_case_files
-from conformance.engine.result_cache import ResultCache
+from conformance.engine.cache.results import ResultCache
 from conformance.engine.job import FinishedJob, Job
 from conformance.engine.record_judge import make_record
-from conformance.engine.blobs import BlobStore
-from conformance.engine.preparation import prepare_cells
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.workers.preparation import prepare_cells
 from conformance.model.value import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import Leaf, Value

@@ -43,13 +43,13 @@ from conformance.cluster.messages import BatchEnd, BatchUpdate, JobReport, encod
 from conformance.cluster.node import Node
 from conformance.cluster.options import ClusterOptions
 from conformance.engine.job import Job, RecordedJob
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from conformance.cluster.messages import BatchRequest
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.record import Record
 
 RELEASE = "0.6.2"

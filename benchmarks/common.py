@@ -14,13 +14,13 @@ from conformance.cells.package_index import download_sdist, open_index
 from conformance.cells.release_index import find_index
 from conformance.corpus.discovery import discover, find_case_files
 from conformance.engine.job import Job
-from conformance.engine.preparation import Provider
+from conformance.engine.workers.preparation import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.engine.job import PlannedCell
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
 
 ROOT = Path(__file__).resolve().parent.parent
 THROUGHPUT = Path(__file__).resolve().parent / "cases_throughput"

@@ -24,8 +24,8 @@ from conformance.ir.analysis import analyse
 from conformance.ir.graph import IRS
 
 if TYPE_CHECKING:
-    from conformance.engine.client import Worker
     from conformance.engine.job import PlannedCell
+    from conformance.engine.workers.client import Worker
 
 CELLS = (
     "jax0.5.3-tpu:v5e:2x2",

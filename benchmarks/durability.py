@@ -18,7 +18,7 @@ from common import format_line, time_call
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from conformance.engine.run_directory import Results, RunDirectory
+from conformance.engine.runs.directory import Results, RunDirectory
 from tests.engine.written_runs import A, record
 
 SIZES = (100_000, 20_000, 5_000, 3_000, 1_000, 300)

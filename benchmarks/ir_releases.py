@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.engine.project_runs import ProjectRuns
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.project_runs import ProjectRuns
 from conformance.errors import ConformanceError
 from conformance.ir.analysis import analyse
 from conformance.ir.graph import IRS
 
 if TYPE_CHECKING:
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
 
 LEVELS = ("text", "structure", "neutral")
 

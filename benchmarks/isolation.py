@@ -26,14 +26,14 @@ from conformance.app.context import load_context
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.provision import provision
 from conformance.corpus.project import PACKAGE
-from conformance.engine.environment import make_worker_environment
 from conformance.engine.local_executor import CellWorker, LocalExecutor
+from conformance.engine.workers.environment import make_worker_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from conformance.engine.job import Job
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
 
 ROUNDS = 5
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from common import format_line, time_call
 
-from conformance.engine.run_directory import RunDirectory
-from conformance.engine.run_loader import load_run
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.loader import load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.record import Record
 
 SHARDS = 8

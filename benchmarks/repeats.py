@@ -15,8 +15,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.engine.run_directory import RunDirectory
-from conformance.engine.run_loader import load_run
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.loader import load_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

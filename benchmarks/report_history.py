@@ -21,8 +21,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice, pairwise, product
 from pathlib import Path
 
-from conformance.engine.digests import DigestStore
-from conformance.engine.run_directory import RESULTS, RUN, RunDirectory
+from conformance.engine.runs.digests import DigestStore
+from conformance.engine.runs.directory import RESULTS, RUN, RunDirectory
 from conformance.report.history import make_history
 from conformance.report.report import Report
 from conformance.report.site.history_page import (

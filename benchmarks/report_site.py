@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from playwright.sync_api import sync_playwright
 
-from conformance.engine.run_directory import Results, RunDirectory
-from conformance.engine.run_loader import LoadedRun, find_runs, load_readable_runs
+from conformance.engine.runs.directory import Results, RunDirectory
+from conformance.engine.runs.loader import LoadedRun, find_runs, load_readable_runs
 from conformance.report.report import Report
 from conformance.report.site.matrix_page import render_matrix_pages
 from conformance.report.site.site import load_assets
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.model.run import RunCell
 
 T = TypeVar("T")

@@ -31,7 +31,7 @@ from common import fetch_sources
 from conformance.app.scan.changes import list_files, scan
 from conformance.app.scan.fixes import add_fixes, write_fixes
 from conformance.cells.interpreters import find_interpreter
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.model.traceback import FRAMES, Traceback
 from conformance.scan.hits import HitKind
 

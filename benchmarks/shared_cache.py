@@ -30,17 +30,17 @@ from common import ROOT, checkout_context
 
 from conformance.app.session import Session
 from conformance.cache_folder import SHARED_URL, SHARED_WRITE, VARIABLE
+from conformance.engine.cache.verdicts import group_by_file
 from conformance.engine.job import FinishedJob
 from conformance.engine.plan import make_plan
 from conformance.engine.record_judge import make_record
-from conformance.engine.verdict_cache import group_by_file
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.value import Leaf, Value, encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import Job
     from conformance.model.record import Record
 

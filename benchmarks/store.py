@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from conformance.engine.digests import Digest, JobState
+from conformance.engine.runs.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.history import make_history
 from conformance.store.backup import find_damage

@@ -23,9 +23,9 @@ from conformance.engine.calibration import load_calibration
 from conformance.engine.job import Job
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.plan import Plan, find_exclusion_reason
-from conformance.engine.run_directory import Results, RunDirectory
 from conformance.engine.runner import describe_cases
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.directory import Results, RunDirectory
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.cli import main
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

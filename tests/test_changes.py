@@ -12,14 +12,14 @@ import tomllib
 
 from conformance.cells.releases import load_releases
 from conformance.corpus.behaviour_changes import SOURCE_WORDS, Family, load_families
-from conformance.engine.golden_history import find_golden_changes
+from conformance.engine.runs.golden_history import find_golden_changes
 from conformance.report.behaviour.history import find_evidence
 
 from .shipped import CASES, FAMILY_NAMES, load_shipped_cases
 
 if TYPE_CHECKING:
     from conformance.corpus.behaviour_changes import BehaviourChange
-    from conformance.engine.golden_history import GoldenChange
+    from conformance.engine.runs.golden_history import GoldenChange
 
 # One worker reads the cases and their goldens once for all families.
 pytestmark = pytest.mark.xdist_group("corpus")

@@ -32,7 +32,7 @@ from module_coverage import ROW, count_cases  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.golden_history import GoldenChange
+    from conformance.engine.runs.golden_history import GoldenChange
 
 # One worker reads the goldens once for all rows.
 pytestmark = pytest.mark.xdist_group("coverage")

@@ -58,9 +58,9 @@ LATE = {"worker/main.py", "worker/job.py", "worker/scout.py"}
 """Modules that run before jax may be imported, and import the rest of the worker later."""
 LAZY = {
     ("engine/record_judge.py", "conformance.engine.ir_analysis"),
-    ("engine/rank_transcripts.py", "conformance.engine.ir_analysis"),
-    ("engine/client.py", "conformance.engine.rank_transcripts"),
-    ("engine/diff_cache.py", "conformance.ir.text_diff"),
+    ("engine/workers/rank_transcripts.py", "conformance.engine.ir_analysis"),
+    ("engine/workers/client.py", "conformance.engine.workers.rank_transcripts"),
+    ("engine/cache/differences.py", "conformance.ir.text_diff"),
     ("cli/scan.py", "conformance.app.scan.fixes"),
     ("cli/words.py", "conformance.suites.catalogue.definition"),
 }
@@ -139,7 +139,7 @@ def test_kit_and_worker_import_nothing_else_of_the_project() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["suites/plugin.py", "suites/inside/*.py", "engine/guard.py", "worker/tracebacks.py"],
+    ["suites/plugin.py", "suites/inside/*.py", "engine/workers/guard.py", "worker/tracebacks.py"],
 )
 def test_what_runs_beside_programs_stands_alone(name: str) -> None:
     """It is run by its path: nothing of ours can be imported there, but what is of its kind."""
@@ -216,7 +216,7 @@ def test_there_are_no_import_cycles() -> None:
 ENTRIES = (
     "conformance.cli", "conformance.kit", "conformance.worker", "conformance.suites.inside",
     "conformance.fuzz.inside", "conformance.laws.example_server",
-    "conformance.suites.plugin", "conformance.engine.guard",
+    "conformance.suites.plugin", "conformance.engine.workers.guard",
     "conformance.pytest_plugin", "conformance.__main__", "conformance.ir",
     "conformance.store.migrati",
 )  # fmt: skip

@@ -15,7 +15,7 @@ import pytest
 
 from conformance.cells.accelerators import find_missing_accelerator
 from conformance.cells.platforms import get_platform
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
 from conformance.pytest_plugin import Bench
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
 from tests.workbench import make_test_cache

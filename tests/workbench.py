@@ -14,8 +14,8 @@ from conformance.cells.releases import load_releases
 from conformance.cells.selectors import select_cells
 from conformance.cells.stored_environments import ENVIRONMENTS
 from conformance.corpus.discovery import discover
-from conformance.engine.client import Worker
 from conformance.engine.job import Job, PlannedCell
+from conformance.engine.workers.client import Worker
 from conformance.model.value import decode_value
 
 if TYPE_CHECKING:

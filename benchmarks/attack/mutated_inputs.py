@@ -35,12 +35,12 @@ from conformance.cells.releases import load_releases  # noqa: E402
 from conformance.corpus.behaviour_changes import load_families  # noqa: E402
 from conformance.corpus.discovery import BrokenCasesError, discover  # noqa: E402
 from conformance.corpus.project import find_settings  # noqa: E402
-from conformance.engine.blobs import BlobStore  # noqa: E402
+from conformance.engine.cache.blobs import BlobStore  # noqa: E402
+from conformance.engine.cache.results import ResultCache  # noqa: E402
 from conformance.engine.calibration import load_calibration, locate_calibration  # noqa: E402
-from conformance.engine.digests import DigestStore, make_digest  # noqa: E402
-from conformance.engine.result_cache import ResultCache  # noqa: E402
-from conformance.engine.run_directory import RunDirectory  # noqa: E402
-from conformance.engine.run_loader import load_run, read_evidence  # noqa: E402
+from conformance.engine.runs.digests import DigestStore, make_digest  # noqa: E402
+from conformance.engine.runs.directory import RunDirectory  # noqa: E402
+from conformance.engine.runs.loader import load_run, read_evidence  # noqa: E402
 from conformance.engine.shards import (  # noqa: E402
     decode_durations,
     merge_shards,

@@ -24,7 +24,7 @@ import tomllib
 from conformance.app.context import ProjectContext
 from conformance.app.session import Session
 from conformance.cells.provision import provision
-from conformance.engine.environment import make_worker_environment
+from conformance.engine.workers.environment import make_worker_environment
 from conformance.judge.errors import make_signature, normalise
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
     from conformance.golden.accept_plan import AcceptPlan
     from conformance.model.record import Record
     from conformance.review.judged_jobs import JudgedJob

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.app.output_files import print_note
 from conformance.app.plan import check_any_job, plan_jobs
 from conformance.app.session import Session
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.calibration import Calibrator, load_calibration, update_calibration
 from conformance.report.text import sanitize
 from conformance.scratch import temporary_folder

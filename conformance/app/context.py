@@ -41,8 +41,8 @@ from conformance.corpus.project import (
     find_settings,
     find_settings_file,
 )
-from conformance.engine.environment import select_passed_variables
-from conformance.engine.project_runs import ProjectRuns
+from conformance.engine.runs.project_runs import ProjectRuns
+from conformance.engine.workers.environment import select_passed_variables
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.report.text import join_names

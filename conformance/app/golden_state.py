@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.output_files import print_note
 from conformance.app.session import Session
 from conformance.corpus.behaviour_changes import load_families
-from conformance.engine.golden_history import (
+from conformance.engine.plan import make_plan
+from conformance.engine.runs.golden_history import (
     find_compatibility,
     find_golden_changes,
     find_recorded_outcomes,
 )
-from conformance.engine.plan import make_plan
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.locking import lock_folders

@@ -12,8 +12,8 @@ from msgspec.structs import asdict as fields_of
 
 from conformance.app.context import HISTORY_STORE, count_usable_cores
 from conformance.app.output_files import print_note
-from conformance.engine.digests import DigestStore
-from conformance.engine.run_loader import find_runs
+from conformance.engine.runs.digests import DigestStore
+from conformance.engine.runs.loader import find_runs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.report.text import flatten, format_moment, join_names
 from conformance.store.database import parse_address
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.digests import Digest, JobState
-    from conformance.engine.nights import Night
-    from conformance.engine.regression_tracker import Regression, RegressionEvent
+    from conformance.engine.runs.digests import Digest, JobState
+    from conformance.engine.runs.nights import Night
+    from conformance.engine.runs.regression_tracker import Regression, RegressionEvent
     from conformance.store.retention import RemovedRuns
     from conformance.store.snapshot import CaseSpan, StoredRun
 

@@ -20,12 +20,12 @@ from conformance.app.session import Session
 from conformance.cells.interpreter_inspection import find_edited_files
 from conformance.cells.nightly import make_stable_cell_ids
 from conformance.cells.releases import is_nightly
-from conformance.engine.digests import DigestStore
 from conformance.engine.job import Job
 from conformance.engine.record_judge import name_golden_variant
-from conformance.engine.run_directory import RunDirectory
-from conformance.engine.run_loader import find_runs, load_run
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.digests import DigestStore
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.loader import find_runs, load_run
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.document import GoldenError
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from conformance.app.search.bisect import BisectResult
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.engine.digests import Digest
     from conformance.engine.job import PlannedCell
     from conformance.engine.job_runner import JobRunner
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.digests import Digest
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record

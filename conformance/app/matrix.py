@@ -16,7 +16,7 @@ from conformance.cells.lock_resolution import find_lock
 from conformance.cells.platforms import NO_ROCM, TPU_GENERATIONS, get_platform, load_gpus
 from conformance.cells.provision import is_provisioned, provision
 from conformance.cells.release_index import refresh_releases
-from conformance.engine.worker_probes import UnsupportedCellError, query_topologies
+from conformance.engine.workers.probes import UnsupportedCellError, query_topologies
 from conformance.errors import UsageError
 from conformance.wording import plural
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.cells.release_index import ReleaseUpdate
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.run import Exclusion
 
 

@@ -11,7 +11,7 @@ from conformance.app.output_files import print_note
 from conformance.app.session import Session
 from conformance.app.target import STDIN, read_report
 from conformance.cells.selectors import resolve_selector, select_cells
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.locking import lock_folders
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.cells.lock import Lock
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.record import Record
     from conformance.triage.new.porting import PortedCase
     from conformance.triage.new.script import Script

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.app.history import open_store
 from conformance.app.output_files import print_note
-from conformance.engine.digests import make_digest
+from conformance.engine.runs.digests import make_digest
 from conformance.errors import ConformanceError, UsageError
 from conformance.notify.actions import ActionKind, ActionResult, execute
 from conformance.notify.decisions import NotifyPolicy, NotifyWhen, decide, find_linked_issues
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
     from conformance.notify.actions import Action
     from conformance.notify.tracker import Tracker
     from conformance.store.store import Store

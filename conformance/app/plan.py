@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from conformance.app.run_request import RunRequest
     from conformance.cells.cell import Cell
     from conformance.engine.job import Job
-    from conformance.engine.preparation import Preparation
     from conformance.engine.shards import Shard
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.case import Case
     from conformance.model.run import Exclusion
     from conformance.report.shards import Labels

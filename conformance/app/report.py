@@ -14,16 +14,16 @@ from conformance.app.since import HISTORY
 from conformance.app.suites.history import load_committed_history
 from conformance.bench.stored import load_stored_bench
 from conformance.cells.secret_masking import Masker
-from conformance.engine.diff_cache import DiffCache
-from conformance.engine.digests import DigestStore
-from conformance.engine.nights import merge_by_culprit
-from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory
-from conformance.engine.run_loader import (
+from conformance.engine.cache.differences import DiffCache
+from conformance.engine.runs.digests import DigestStore
+from conformance.engine.runs.directory import UPGRADE, CorruptRunError, RunDirectory
+from conformance.engine.runs.loader import (
     find_runs,
     load_readable_runs,
     read_evidence,
     read_reproduction,
 )
+from conformance.engine.runs.nights import merge_by_culprit
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json, write_atomically
 from conformance.garbage_collection import pause_garbage_collection
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.bench.stored import StoredBench
-    from conformance.engine.digests import Digest
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.digests import Digest
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.run_files import Since
     from conformance.report.ecosystem.summary import EcosystemSummary
     from conformance.report.fuzz.summary import FuzzSummary

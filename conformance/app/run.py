@@ -19,8 +19,8 @@ from conformance.cells.cell import is_unresolved_id, parse_cell
 from conformance.cells.nightly import make_stable_cell_ids
 from conformance.cells.releases import is_nightly
 from conformance.engine.plan import list_possible_jobs
-from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import finish_run, make_run_info
+from conformance.engine.runs.directory import RunDirectory
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Releases
     from conformance.engine.plan import Plan
-    from conformance.engine.project_runs import ProjectRuns
     from conformance.engine.runner import Run
+    from conformance.engine.runs.project_runs import ProjectRuns
     from conformance.model.outcome import ExitCode
     from conformance.model.record import Record
     from conformance.model.run import RunInfo

@@ -13,11 +13,11 @@ import msgspec
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.requirements import make_absolute
 from conformance.engine.exit_policy import FailOn
-from conformance.engine.run_directory import REMEDY, RUN, CorruptRunError
+from conformance.engine.runs.directory import REMEDY, RUN, CorruptRunError
 
 if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

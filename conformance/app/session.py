@@ -12,15 +12,15 @@ from conformance.app.durations import load_durations
 from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
-from conformance.engine.blobs import open_shared_cache
+from conformance.engine.cache.blobs import open_shared_cache
+from conformance.engine.cache.results import ResultCache, hash_host, hash_kit
 from conformance.engine.calibration import load_calibration
 from conformance.engine.job_runner import JobRunner
 from conformance.engine.local_executor import LocalExecutor
-from conformance.engine.preparation import Provider, plan_recorded_cells, prepare_cells
 from conformance.engine.record_judge import Judge
-from conformance.engine.result_cache import ResultCache, hash_host, hash_kit
 from conformance.engine.runner import Run
-from conformance.engine.warm_workers import WarmExecutor, WarmWorkers
+from conformance.engine.workers.preparation import Provider, plan_recorded_cells, prepare_cells
+from conformance.engine.workers.warm import WarmExecutor, WarmWorkers
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cluster.options import ClusterOptions
     from conformance.cluster.suite_executor import DaskSuiteExecutor
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
+    from conformance.engine.cache.remote_results import RemoteResults
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.local_executor import OpenWorker
     from conformance.engine.plan import Plan
-    from conformance.engine.preparation import Preparation
-    from conformance.engine.remote_results import RemoteResults
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
+    from conformance.engine.workers.preparation import Preparation
     from conformance.errors import ConformanceError
     from conformance.remote_cache.location import CacheLocation
     from conformance.suites.running.executor import CollectedSuite
 
 CACHE_LOCATION: Final = "conformance.remote_cache.location"
-REMOTE_RESULTS: Final = "conformance.engine.remote_results"
+REMOTE_RESULTS: Final = "conformance.engine.cache.remote_results"
 """Imported late, like the location: most runs have no shared cache."""
 
 
@@ -158,7 +158,7 @@ class Session:
             download: Whether uv may download a missing Python.
 
         Returns:
-            The planned cells, see `conformance.engine.preparation.prepare_cells`.
+            The planned cells, see `conformance.engine.workers.preparation.prepare_cells`.
         """
         context = self.context
         return prepare_cells(

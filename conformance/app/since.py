@@ -10,9 +10,9 @@ import msgspec
 
 from conformance.app.output_files import print_note
 from conformance.engine.exit_policy import NO_EVIDENCE, FailOn, decide_exit
-from conformance.engine.nights import Night, compare_nights, make_night
-from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
-from conformance.engine.run_loader import LoadedRun, read_evidence
+from conformance.engine.runs.directory import RUN, CorruptRunError, RunDirectory
+from conformance.engine.runs.loader import LoadedRun, read_evidence
+from conformance.engine.runs.nights import Night, compare_nights, make_night
 from conformance.errors import ConformanceError, UsageError
 from conformance.report.report import Report
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.app.session import Session
     from conformance.app.suites.target import SuiteOptions
     from conformance.cells.cell import Cell
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
 

@@ -13,8 +13,8 @@ from conformance.app.investigation import Investigation, Services
 from conformance.app.output_files import print_note
 from conformance.app.run_request import load_request
 from conformance.cells.cell import is_cell_id
-from conformance.engine.root_causes import find_root_causes
-from conformance.engine.run_loader import add_evidence, forget_evidence, load_run, read_evidence
+from conformance.engine.runs.loader import add_evidence, forget_evidence, load_run, read_evidence
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 from conformance.model.run_files import Evidence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.run_request import RunRequest
     from conformance.cells.cell import Cell
-    from conformance.engine.root_causes import RootCause
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
+    from conformance.engine.runs.root_causes import RootCause
     from conformance.model.case import Case
 
 

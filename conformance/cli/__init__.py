@@ -17,7 +17,7 @@ from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cli.commands import Commands, keep_examples
 from conformance.cli.environment_block import erase_environment_block
 from conformance.cli.guarded_output import guard_output
-from conformance.engine.environment import is_allowed
+from conformance.engine.workers.environment import is_allowed
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 

@@ -21,8 +21,8 @@ from conformance.cli.run_options import (
     verbose_option,
     write_outputs,
 )
-from conformance.engine.run_directory import RunDirectory
-from conformance.engine.run_loader import LoadedRun, find_runs
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.loader import LoadedRun, find_runs
 from conformance.engine.shards import merge_shards, order_shards
 from conformance.garbage_collection import pause_garbage_collection
 from conformance.report.terminal import print_report

@@ -10,7 +10,7 @@ import click
 from conformance.app.context import HISTORY_STORE, count_usable_cores
 from conformance.cells.interpreters import DOWNLOADS
 from conformance.cli.words import CELLS, MATRICES
-from conformance.engine.environment import set_variable
+from conformance.engine.workers.environment import set_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

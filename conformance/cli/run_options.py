@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.cli.output import Output
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
     from conformance.report.report import Report
 
 also_option = click.option(

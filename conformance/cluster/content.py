@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.cluster.messages import JobReport
-from conformance.engine.blobs import BLOBS, BlobStore, hash_blob, open_shared_cache
+from conformance.engine.cache.blobs import BLOBS, BlobStore, hash_blob, open_shared_cache
 from conformance.engine.record_judge import make_infra_end, make_record
 from conformance.errors import ConformanceError, InfrastructureError
 

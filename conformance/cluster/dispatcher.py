@@ -24,10 +24,10 @@ from conformance.cluster.messages import (
 from conformance.cluster.nodes import ask_node
 from conformance.cluster.placement import DEATHS, Placement
 from conformance.engine.batches import get_cell_key
-from conformance.engine.blobs import BLOBS, BlobStore
+from conformance.engine.cache.blobs import BLOBS, BlobStore
 from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
 from conformance.engine.local_executor import make_unstarted
-from conformance.engine.transcript import make_error
+from conformance.engine.workers.transcript import make_error
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 

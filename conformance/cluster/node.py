@@ -35,10 +35,10 @@ from conformance.cluster.messages import (
     describe_harness,
     encode,
 )
+from conformance.engine.cache.results import hash_host
 from conformance.engine.local_executor import CellWorker
-from conformance.engine.preparation import Provider
-from conformance.engine.result_cache import hash_host
-from conformance.engine.warm_workers import WarmWorkers
+from conformance.engine.workers.preparation import Provider
+from conformance.engine.workers.warm import WarmWorkers
 from conformance.errors import InfrastructureError
 from conformance.files import write_atomically
 from conformance.model.outcome import Outcome, Stage
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
     from conformance.cluster.messages import BatchRequest, ContentPlace
-    from conformance.engine.client import Worker
     from conformance.engine.job import FinishedJob, PlannedCell
+    from conformance.engine.workers.client import Worker
 
     Emit = Callable[[bytes], None]
 

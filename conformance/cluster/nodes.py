@@ -19,7 +19,7 @@ from conformance.cluster.messages import (
     encode,
     find_node_problem,
 )
-from conformance.engine.result_cache import hash_host
+from conformance.engine.cache.results import hash_host
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -65,7 +65,7 @@ def find_host_hash(scheduler: str) -> str:
         scheduler: Address of the scheduler.
 
     Returns:
-        The hash, see `conformance.engine.result_cache.hash_host`; that of this host if no worker
+        The hash, see `conformance.engine.cache.results.hash_host`; that of this host if no worker
         answers.
 
     Raises:

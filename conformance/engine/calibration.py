@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.engine.cache.results import collect_host_facts, hash_host
 from conformance.engine.record_judge import execute_jobs, load_observation
-from conformance.engine.result_cache import collect_host_facts, hash_host
-from conformance.engine.run_directory import get_current_time
+from conformance.engine.runs.directory import get_current_time
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, describe_os_error, readable_json, write_atomically
 from conformance.judge.agreement import DISAGREE, find_disagreement
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import Executor, Job
     from conformance.model.record import Record
 

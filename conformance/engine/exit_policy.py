@@ -5,15 +5,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.engine.nights import find_symptom
-from conformance.engine.root_causes import find_root_causes
+from conformance.engine.runs.nights import find_symptom
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from conformance.engine.root_causes import RootCause
+    from conformance.engine.runs.root_causes import RootCause
     from conformance.model.record import Record
     from conformance.model.run_files import Evidence, Since
 

@@ -12,7 +12,7 @@ from conformance.model.value import decode_value
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import Executor, Job
 
 VALUE = "value"

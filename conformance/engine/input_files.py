@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.corpus.project import PACKAGE
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.files import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.model.record import Record
 
 INSTRUMENTATION: Final = PACKAGE / "worker" / "instrumentation"

@@ -20,7 +20,7 @@ from conformance.model.record import IrRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.model.record import Record
 
 _SHARDINGS: Final = {"parameters": "input", "results": "output"}

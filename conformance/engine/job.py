@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from conformance.cells.cell import Cell
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.model.case import Case
     from conformance.model.outcome import Outcome, Stage
     from conformance.model.record import ErrorInfo, Record

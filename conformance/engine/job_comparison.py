@@ -9,9 +9,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from conformance.corpus.project import relative_to_project
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.engine.record_judge import load_observation
-from conformance.engine.stored_job import StoredJob, select_informative_irs
+from conformance.engine.runs.stored_job import StoredJob, select_informative_irs
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 from conformance.ir.text_diff import IrText, diff_texts

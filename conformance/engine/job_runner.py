@@ -15,11 +15,11 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
+    from conformance.engine.cache.results import ResultCache
     from conformance.engine.calibration import Calibration, UnstableJob
     from conformance.engine.job import Executor, Job
     from conformance.engine.record_judge import Judge
-    from conformance.engine.result_cache import ResultCache
     from conformance.model.record import Record
     from conformance.model.value import Value
 

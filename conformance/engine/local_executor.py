@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.client import WorkerDiedError, WorkerKilledError
 from conformance.engine.job import FinishedJob
 from conformance.engine.scheduler import CellQueue, JobUnits, schedule
-from conformance.engine.transcript import make_error
-from conformance.engine.worker_probes import UnsupportedCellError
+from conformance.engine.workers.client import WorkerDiedError, WorkerKilledError
+from conformance.engine.workers.probes import UnsupportedCellError
+from conformance.engine.workers.transcript import make_error
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from conformance.cells.accelerators import DeviceLock
-    from conformance.engine.client import Worker
     from conformance.engine.job import Job, PlannedCell
+    from conformance.engine.workers.client import Worker
 
     OpenWorker = Callable[[PlannedCell], Worker]
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from conformance.corpus.claims import FILECHECK
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.engine.job import FinishedJob, RecordedJob
-from conformance.engine.transcript import load_artifact_value, load_variants, make_error
+from conformance.engine.workers.transcript import load_artifact_value, load_variants, make_error
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
 from conformance.golden.document import GoldenError
@@ -32,7 +32,7 @@ from conformance.worker.frames import escape_surrogates
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import Executor, Job
     from conformance.model.case import Case, Deviation
     from conformance.model.golden import GoldenEntry

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance import __version__
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
+from conformance.engine.cache.results import collect_host_facts, hash_kit
+from conformance.engine.cache.verdicts import group_by_file
 from conformance.engine.calibration import Calibration
 from conformance.engine.job_runner import JobRunner, judge_attempts
 from conformance.engine.record_judge import execute_jobs
-from conformance.engine.result_cache import collect_host_facts, hash_kit
-from conformance.engine.run_directory import Results, get_current_time
-from conformance.engine.transcript import list_judged_blobs
-from conformance.engine.verdict_cache import group_by_file
+from conformance.engine.runs.directory import Results, get_current_time
+from conformance.engine.workers.transcript import list_judged_blobs
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase, RunCell, RunInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from conformance.engine.cache.results import ResultCache
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
     from conformance.engine.record_judge import Judge
-    from conformance.engine.result_cache import ResultCache
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
     from conformance.model.record import Record
 
     Progress = Callable[[Record], None]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.batches import Batch
     from conformance.engine.job import Job
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell, RunInfo
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.regression_tracker import RegressionStatus
+from conformance.engine.runs.regression_tracker import RegressionStatus
 from conformance.notify import issue_body as text
 from conformance.notify.actions import Action, ActionKind
 from conformance.notify.issue_body import IssueBody, find_cause, parse_body
@@ -21,7 +21,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from conformance.engine.regression_tracker import Regression
+    from conformance.engine.runs.regression_tracker import Regression
     from conformance.notify.night import NotifiedNight, Topic
     from conformance.notify.tracker import Issue
 

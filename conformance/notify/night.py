@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.nightly import make_stable_cell_ids
-from conformance.engine.digests import Digest, JobState, make_regression_id
-from conformance.engine.root_causes import find_root_causes
-from conformance.engine.run_loader import LoadedRun, load_run, read_evidence, read_reproduction
+from conformance.engine.runs.digests import Digest, JobState, make_regression_id
+from conformance.engine.runs.loader import LoadedRun, load_run, read_evidence, read_reproduction
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
@@ -20,8 +20,8 @@ from conformance.store.run_insertion import make_storable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.regression_tracker import Regression
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
+    from conformance.engine.runs.regression_tracker import Regression
     from conformance.model.record import Record
     from conformance.model.run_files import Evidence
     from conformance.store.store import Store

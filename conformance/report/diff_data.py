@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.job_comparison import IrComparison
-from conformance.engine.transitions import TransitionKind
+from conformance.engine.runs.transitions import TransitionKind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
 from conformance.ir.normal.text import is_canonical, read_head
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.engine.job_comparison import IrLevel, JobComparison
-    from conformance.engine.suite_changes import SuiteTestComparison
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.suite_changes import SuiteTestComparison
+    from conformance.engine.runs.transitions import Transition
     from conformance.ir.text_diff import IrText
 
 

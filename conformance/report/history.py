@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from conformance.cells.nightly import make_stable_cell_ids
-from conformance.engine.regression_tracker import (
+from conformance.engine.runs.regression_tracker import (
     RegressionStatus,
     RegressionTracker,
     StateTable,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from conformance.engine.digests import Digest
-    from conformance.engine.regression_tracker import Regression, RegressionEvent
+    from conformance.engine.runs.digests import Digest
+    from conformance.engine.runs.regression_tracker import Regression, RegressionEvent
     from conformance.model.outcome import Verdict
 
     Ranks = NDArray[np.uint8]

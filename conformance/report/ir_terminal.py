@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.engine.job_comparison import group_by_changes
-from conformance.engine.transitions import COUNTED, TransitionKind
+from conformance.engine.runs.transitions import COUNTED, TransitionKind
 from conformance.judge.ir import find_changed_facts
 from conformance.report.diff_data import TextDiff
 from conformance.report.ir_differences import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         IrLevel,
         JobComparison,
     )
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.transitions import Transition
     from conformance.ir.change import Change, IrDiff
     from conformance.report.diff_data import JobsDiff
     from conformance.report.ir_differences import StyledLine

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase
 from conformance.report.summary import EVERY
@@ -20,8 +20,8 @@ from conformance.report.text import flatten, make_rerun_command, parse_time, san
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.run_loader import LoadedRun
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.loader import LoadedRun
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.model.record import Record
     from conformance.model.run import RunCell
     from conformance.report.report import Report

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import COUNTED, ENDING, TransitionKind
+from conformance.engine.runs.transitions import COUNTED, ENDING, TransitionKind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.markup import (
@@ -46,7 +46,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.engine.root_causes import RootCause
+    from conformance.engine.runs.root_causes import RootCause
     from conformance.model.run_files import Since
     from conformance.report.overview import Overview, ReleaseChange, ReleaseChangeGroup
     from conformance.report.report import Report

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import COUNTED, ENDING, TransitionKind
+from conformance.engine.runs.transitions import COUNTED, ENDING, TransitionKind
 from conformance.model.outcome import Verdict
 from conformance.report.text import flatten
 from conformance.report.tracks import make_release_key
@@ -15,7 +15,7 @@ from conformance.report.verdicts import WORST_FIRST
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.transitions import Transition
     from conformance.model.record import Record
     from conformance.report.report import Report
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.engine.root_causes import RootCause, find_root_causes
-from conformance.engine.stored_job import StoredJob
-from conformance.engine.transitions import Timeline, make_timeline
+from conformance.engine.runs.root_causes import RootCause, find_root_causes
+from conformance.engine.runs.stored_job import StoredJob
+from conformance.engine.runs.transitions import Timeline, make_timeline
 from conformance.model.outcome import Conformance, Verdict
 from conformance.model.run import RunCase, selector_of
 from conformance.report.text import sanitize
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.bench.stored import StoredBench
-    from conformance.engine.run_loader import LoadedRun
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.loader import LoadedRun
+    from conformance.engine.runs.transitions import Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.run_files import Evidence, Since

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import msgspec
 
 from conformance.engine.exit_policy import FailOn, compute_exit_code
-from conformance.engine.transitions import TransitionKind  # noqa: TC001 - msgspec reads the annotations
+from conformance.engine.runs.transitions import TransitionKind  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
@@ -20,7 +20,7 @@ from conformance.report.text import sanitize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.report.report import Report
 
 _FIELDS: Final = tuple(field.name for field in fields(Record))

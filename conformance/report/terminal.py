@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.engine.root_causes import RootCause
+    from conformance.engine.runs.root_causes import RootCause
     from conformance.model.record import Record
     from conformance.model.run import RunCell
     from conformance.report.report import Report

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.project import relative_to_project
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.model.traceback import FRAMES, RaisedException, TracebackFrame, decode_traceback
 from conformance.report.grouping import group_by
 from conformance.report.text import flatten, join_names, sanitize
@@ -17,7 +17,7 @@ from conformance.report.text import flatten, join_names, sanitize
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.model.record import Record
 
 MOST_PARTS, FIRST, LAST = 14, 5, 8

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.engine.ir_analysis import render_canonical
 from conformance.engine.record_judge import load_observation, name_golden_variant
 from conformance.golden.document import GoldenError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.record_judge import Judge
     from conformance.judge.difference import Difference
     from conformance.model.golden import GoldenEntry

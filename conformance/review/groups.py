@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.root_causes import find_root_causes
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.ir.graph import kind_of_artifact
 from conformance.judge.verdict import IF_INTENDED, TAINTED
 from conformance.model.case import Policy

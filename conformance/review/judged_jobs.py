@@ -9,9 +9,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.cell import is_cell_id, parse_cell
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.engine.job import Job, PlannedCell
-from conformance.engine.transcript import list_judged_blobs
+from conformance.engine.workers.transcript import list_judged_blobs
 from conformance.golden.spans import is_release
 from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.releases import Releases
     from conformance.engine.record_judge import Judge
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import RunCell

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.golden.accept_plan import AcceptPlan
     from conformance.review.decisions import OpenDecision
     from conformance.review.proposals import DeviationEdit

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.releases import Releases
     from conformance.engine.record_judge import Judge
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
     from conformance.model.case import Case
 
 NAMED: Final = 5

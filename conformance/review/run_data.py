@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.engine.run_directory import CorruptRunError
+from conformance.engine.runs.directory import CorruptRunError
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, describe_os_error, read_regular
 from conformance.model.run_files import EVIDENCE, Evidence
@@ -19,9 +19,9 @@ from conformance.review.proposals import propose
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.record_judge import Judge
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
     from conformance.review.decisions import Decision, Terms
     from conformance.review.groups import ReviewGroup
     from conformance.review.judged_jobs import JudgedJob

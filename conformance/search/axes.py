@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
 
 JAX = "jax"
 CONFIG = "config:"

@@ -30,7 +30,7 @@ from conformance.search.predicates import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.model.record import Record
     from conformance.search.metrics import Metric
     from conformance.search.predicates import Predicate

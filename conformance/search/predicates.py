@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from conformance.engine.stored_job import load_value
+from conformance.engine.runs.stored_job import load_value
 from conformance.errors import UsageError
 from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.values import compare_values
@@ -27,7 +27,7 @@ from conformance.search.equivalence import (
 )
 
 if TYPE_CHECKING:
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
 

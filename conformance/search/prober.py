@@ -14,7 +14,7 @@ from conformance.model.record import ErrorInfo, Record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.engine.job_runner import JobRunner
     from conformance.model.case import Case

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from conformance.search.answers import SearchStep
@@ -19,7 +19,7 @@ from conformance.search.predicates import Endpoints
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.nights import Night, NightJob
-from conformance.engine.regression_tracker import RegressionStatus
+from conformance.engine.runs.nights import Night, NightJob
+from conformance.engine.runs.regression_tracker import RegressionStatus
 from conformance.model.run_files import CauseSince, JobAt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.digests import JobState
-    from conformance.engine.regression_tracker import Regression
+    from conformance.engine.runs.digests import JobState
+    from conformance.engine.runs.regression_tracker import Regression
     from conformance.store.snapshot import StoredRun
     from conformance.store.store import Store
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Column, Connection, Table
 
-    from conformance.engine.digests import Digest, JobState
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.digests import Digest, JobState
+    from conformance.engine.runs.directory import RunDirectory
 
     JobStates = dict[tuple[str, str], tuple[int, bool]]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from sqlalchemy import Integer, select, type_coerce
 
-from conformance.engine.digests import Digest, JobState
-from conformance.engine.regression_tracker import IssueLink, RegressionTracker, StateTable
+from conformance.engine.runs.digests import Digest, JobState
+from conformance.engine.runs.regression_tracker import IssueLink, RegressionTracker, StateTable
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.store import schema
 from conformance.store.database import CorruptStoreError

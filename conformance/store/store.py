@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from conformance.engine.digests import Digest, JobState
-    from conformance.engine.regression_tracker import Regression, RegressionEvent
+    from conformance.engine.runs.digests import Digest, JobState
+    from conformance.engine.runs.regression_tracker import Regression, RegressionEvent
     from conformance.store.database import Address
     from conformance.store.run_insertion import StoreEntry
     from conformance.store.snapshot import CaseSpan, StoredRun

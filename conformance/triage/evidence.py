@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.cells.cell import Cell
-    from conformance.engine.digests import Digest
-    from conformance.engine.root_causes import RootCause
+    from conformance.engine.runs.digests import Digest
+    from conformance.engine.runs.root_causes import RootCause
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record

@@ -11,7 +11,7 @@ import pytest
 from conformance.app.context import ProjectContext
 from conformance.app.search.blame import blame_case
 from conformance.app.session import Session
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from tests.projects import HEAD
 from tests.workbench import planned_cell, python_of
 

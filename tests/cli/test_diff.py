@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from conformance.engine.ir_analysis import analyse_artifacts
-from conformance.engine.run_directory import Results, RunDirectory
+from conformance.engine.runs.directory import Results, RunDirectory
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import RunCell, RunInfo
@@ -22,7 +22,7 @@ from tests.ir.texts import stablehlo
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from tests.projects import Project
 
 

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from conformance.cells.cell import Cell
-from conformance.engine.digests import make_digest
 from conformance.engine.job import PlannedCell
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.digests import make_digest
+from conformance.engine.runs.directory import RunDirectory
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCase, RunCell

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.run_directory import RunDirectory
-from conformance.engine.run_loader import load_run
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.loader import load_run
 from conformance.model.outcome import ExitCode
 from tests.engine.written_runs import A, write
 from tests.engine.written_runs import record as record_of

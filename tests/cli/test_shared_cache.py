@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
 from tests.projects import CELL, GOOD, SMOKE
 
 if TYPE_CHECKING:

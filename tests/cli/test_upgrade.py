@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
 from tests.projects import HEAD, ROOT
 from tests.workbench import planned_cell, python_of
 

@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 from conformance.cluster.connection import close_connections, connect
 from conformance.cluster.executor import DaskExecutor
 from conformance.cluster.options import ClusterOptions
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.record_judge import execute_jobs
 from conformance.model.outcome import Outcome
 from tests.cluster.processes import Cluster

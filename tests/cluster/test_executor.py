@@ -20,11 +20,11 @@ from conformance.cluster.connection import close_connections
 from conformance.cluster.executor import DaskExecutor
 from conformance.cluster.nodes import find_host_hash
 from conformance.cluster.options import ClusterOptions
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.cache.results import hash_host
 from conformance.engine.finished_jobs import FinishedJobExecutor
-from conformance.engine.messages import NOTE
 from conformance.engine.record_judge import execute_jobs, make_record
-from conformance.engine.result_cache import hash_host
+from conformance.engine.workers.messages import NOTE
 from conformance.errors import InfrastructureError
 from conformance.fuzz.batches import BatchExecutor, ProgramRun
 from conformance.fuzz.comparison import to_array

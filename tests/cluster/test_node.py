@@ -20,7 +20,7 @@ from conformance.cluster.messages import (
     make_request,
 )
 from conformance.cluster.node import Node
-from conformance.engine.blobs import BLOBS, BlobStore, hash_blob
+from conformance.engine.cache.blobs import BLOBS, BlobStore, hash_blob
 from conformance.engine.record_judge import make_record
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
@@ -172,7 +172,7 @@ def test_a_cell_that_cannot_be_provided_is_refused(
     def fail(*_: object, **__: object) -> None:
         raise InfrastructureError("no network")
 
-    monkeypatch.setattr("conformance.engine.preparation.provision", fail)
+    monkeypatch.setattr("conformance.engine.workers.preparation.provision", fail)
     end = end_of(run(node, request_of(bench.job("return 1"))))
     assert end.refusal == "no network"
     assert not end.broken

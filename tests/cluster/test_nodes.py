@@ -11,7 +11,7 @@ from conformance.cells.lock import get_host
 from conformance.cluster import nodes
 from conformance.cluster.messages import NodeFacts, describe_harness, encode
 from conformance.cluster.nodes import SAMPLE, find_host_hash
-from conformance.engine.result_cache import hash_host
+from conformance.engine.cache.results import hash_host
 
 
 def answer(processor: str, harness: str = "") -> Any:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.accelerators import DeviceLock
-from conformance.engine.client import Worker
 from conformance.engine.job import Job
 from conformance.engine.local_executor import LocalExecutor, has_device_error
+from conformance.engine.workers.client import Worker
 from conformance.model.outcome import Outcome
 from tests.workbench import OLD, Bench, leaf_of, planned_cell, python_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.calibration import Calibrator, find_difference
 from conformance.engine.record_judge import make_record
 from conformance.model.case import Policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.golden_history import LoadResult, ReleasePair, find_compatibility
+from conformance.engine.runs.golden_history import LoadResult, ReleasePair, find_compatibility
 from conformance.golden.accept import apply, plan_accept
 from conformance.golden.accept_plan import Candidate
 from conformance.golden.store import GoldenStore

@@ -11,9 +11,9 @@ import pytest
 import zstandard
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.digests import FORMAT, DigestStore, make_digest
 from conformance.engine.process_pool import MANY
-from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, Results, RunDirectory
+from conformance.engine.runs.digests import FORMAT, DigestStore, make_digest
+from conformance.engine.runs.directory import RESULTS, RUN, CorruptRunError, Results, RunDirectory
 from conformance.model.run import RunInfo
 from tests.engine.written_runs import FINISHED, A, record, write
 

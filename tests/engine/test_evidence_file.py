@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.engine.run_directory import CorruptRunError, RunDirectory
-from conformance.engine.run_loader import (
+from conformance.engine.runs.directory import CorruptRunError, RunDirectory
+from conformance.engine.runs.loader import (
     add_evidence,
     forget_evidence,
     read_evidence,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.exit_policy import FailOn, compute_exit_code, decide_exit
-from conformance.engine.nights import compare_nights, make_night, merge_by_culprit
-from conformance.engine.root_causes import find_root_causes
+from conformance.engine.runs.nights import compare_nights, make_night, merge_by_culprit
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Verdict
 from conformance.model.run import RunInfo
 from conformance.model.run_files import Culprit, Evidence

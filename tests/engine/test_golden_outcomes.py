@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.golden_history import find_recorded_outcomes
 from conformance.engine.plan import Plan
+from conformance.engine.runs.golden_history import find_recorded_outcomes
 from tests.engine.worlds import job, planned
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.engine.job_comparison import (
     IrComparison,
@@ -16,7 +16,7 @@ from conformance.engine.job_comparison import (
     compare_jobs,
     group_by_changes,
 )
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.ir.change import Change, IrDiff
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record

@@ -15,10 +15,10 @@ import pytest
 from conformance.cache_folder import cache_root
 from conformance.cells.accelerators import DeviceLock
 from conformance.engine import local_executor
-from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
 from conformance.engine.job import FinishedJob, Job
 from conformance.engine.local_executor import ONCE, TWICE, LocalExecutor
-from conformance.engine.preparation import Provider, find_identity_mismatch
+from conformance.engine.workers.client import Worker, WorkerDiedError, WorkerKilledError
+from conformance.engine.workers.preparation import Provider, find_identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from tests.workbench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of

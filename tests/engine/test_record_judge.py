@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.job import FinishedJob
 from conformance.engine.record_judge import Judge, make_record
 from conformance.model.outcome import Conformance, Outcome, Stage

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.cache.results import ResultCache
 from conformance.engine.job import RecordedJob
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge, store_artifacts
-from conformance.engine.result_cache import ResultCache
-from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import ATTEMPTS, RepeatedRun, shuffle_jobs
+from conformance.engine.runs.directory import RunDirectory
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.engine.cache.results import ResultCache
 from conformance.engine.calibration import Calibration, UnstableJob
 from conformance.engine.exit_policy import compute_exit_code
 from conformance.engine.job import FinishedJob, Job
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
-from conformance.engine.result_cache import ResultCache
-from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run
+from conformance.engine.runs.directory import RunDirectory
 from conformance.golden.accept import apply, plan_accept
 from conformance.golden.accept_plan import Candidate
 from conformance.golden.store import GoldenStore

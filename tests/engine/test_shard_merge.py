@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.run_loader import LoadedRun, load_run
+from conformance.engine.runs.loader import LoadedRun, load_run
 from conformance.engine.shards import merge_shards, order_shards
 from conformance.errors import UsageError
 from conformance.model.run import Exclusion, RunCell

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.messages import JobEnd
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.cache.results import ResultCache
 from conformance.engine.record_judge import load_observation, make_record
-from conformance.engine.result_cache import ResultCache
+from conformance.engine.workers.messages import JobEnd
 from conformance.model.outcome import Outcome, Stage
 from tests.engine.test_transcript import END, ERROR, LEAF, transcript
 from tests.engine.worlds import array, job

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from conformance.engine.client import Worker, WorkerDiedError
+from conformance.engine.workers.client import Worker, WorkerDiedError
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from conformance.worker.cgroups import MemoryGroups

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.cells.cell import Cell
+from conformance.engine.cache.results import ResultCache
 from conformance.engine.calibration import Calibration
 from conformance.engine.job import FinishedJob, Job, PlannedCell
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
-from conformance.engine.result_cache import ResultCache
-from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run
+from conformance.engine.runs.directory import RunDirectory
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.run_directory import Results, RunDirectory
+from conformance.engine.runs.directory import Results, RunDirectory
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import Record
 from conformance.model.run import RunCell, RunInfo

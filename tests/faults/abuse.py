@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from conformance.cells.accelerators import DeviceLock
-from conformance.engine.client import Worker
 from conformance.engine.local_executor import LocalExecutor
+from conformance.engine.workers.client import Worker
 from conformance.model.outcome import Outcome
 from conformance.worker.job_process import SCRATCH
 from tests.workbench import Bench, python_of, value_of

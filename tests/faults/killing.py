@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.blobs import BlobStore
-from conformance.engine.run_directory import RESULTS, RUN
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.directory import RESULTS, RUN
 from conformance.files import TEMPORARY
 from conformance.model.outcome import ExitCode
 from tests.cluster.processes import Cluster

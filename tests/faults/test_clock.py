@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.engine.project_runs import ProjectRuns
-from conformance.engine.run_directory import RUN, RunDirectory
+from conformance.engine.runs.directory import RUN, RunDirectory
+from conformance.engine.runs.project_runs import ProjectRuns
 from tests.projects import HEAD
 
 if TYPE_CHECKING:

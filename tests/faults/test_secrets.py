@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.messages import NOTE
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.workers.messages import NOTE
 from tests.faults.canary import CANARY, FILES, PLACES, Campaign
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.digests import make_digest
+from conformance.engine.runs.digests import make_digest
 from conformance.notify.actions import ActionResult, execute
 from conformance.notify.decisions import NotifyPolicy, decide, find_linked_issues
 from conformance.notify.night import read_night
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-    from conformance.engine.regression_tracker import Regression
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
+    from conformance.engine.runs.regression_tracker import Regression
     from conformance.model.record import Record
     from conformance.notify.actions import Action
 

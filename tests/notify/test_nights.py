@@ -12,8 +12,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from conformance.engine.digests import make_digest
-from conformance.engine.regression_tracker import RegressionStatus
+from conformance.engine.runs.digests import make_digest
+from conformance.engine.runs.regression_tracker import RegressionStatus
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run_files import EVIDENCE, Evidence

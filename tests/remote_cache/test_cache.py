@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import obstore
 import pytest
 
-from conformance.engine.blobs import hash_blob
+from conformance.engine.cache.blobs import hash_blob
 from conformance.remote_cache.cache import RemoteCache, open_remote_cache
 from conformance.remote_cache.entry import Namespace, make_path
 from conformance.remote_cache.object_store import _open

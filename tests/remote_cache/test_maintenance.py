@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.blobs import hash_blob
+from conformance.engine.cache.blobs import hash_blob
 from conformance.errors import InfrastructureError
 from conformance.remote_cache.cache import RemoteCache
 from conformance.remote_cache.entry import Namespace

@@ -25,7 +25,7 @@ def test_a_run_without_a_shared_cache_imports_nothing_of_it() -> None:
         "import sys, conformance.cli.run, conformance.app.session; print(*sys.modules)"
     )
     loaded = names.split()
-    assert "conformance.engine.blobs" in loaded
+    assert "conformance.engine.cache.blobs" in loaded
     assert [one for one in loaded if "obstore" in one or "remote" in one] == []
 
 

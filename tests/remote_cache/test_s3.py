@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import obstore
 import pytest
 
-from conformance.engine.blobs import hash_blob
+from conformance.engine.cache.blobs import hash_blob
 from conformance.errors import InfrastructureError
 from conformance.remote_cache.cache import RemoteCache
 from conformance.remote_cache.entry import Namespace, encode_entry, make_path

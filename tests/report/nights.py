@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conformance.engine.digests import Digest, JobState
+from conformance.engine.runs.digests import Digest, JobState
 from conformance.judge.errors import normalise_cause
 from conformance.model.outcome import Conformance, Outcome, Verdict, is_unexpected
 

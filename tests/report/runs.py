@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.ir_analysis import analyse_artifacts
-from conformance.engine.run_directory import Results, RunDirectory
-from conformance.engine.run_loader import load_run
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.directory import Results, RunDirectory
+from conformance.engine.runs.loader import load_run
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.judge.errors import make_signature
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.value import Value
 
 RELEASES = ("0.5.3", "0.6.2", "0.8.3")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.digests import Digest
-from conformance.engine.regression_tracker import Regression, RegressionStatus
+from conformance.engine.runs.digests import Digest
+from conformance.engine.runs.regression_tracker import Regression, RegressionStatus
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.history import (
     NOTHING,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from lxml import etree
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.run_loader import LoadedRun
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.loader import LoadedRun
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import Exclusion, RunCell, RunInfo

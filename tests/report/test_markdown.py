@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from markdown_it import MarkdownIt
 
-from conformance.engine.root_causes import find_root_causes
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion

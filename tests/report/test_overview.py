@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.transitions import TransitionKind
+from conformance.engine.runs.transitions import TransitionKind
 from conformance.model.outcome import Conformance, Verdict
 from conformance.report.overview import (
     ReleaseChange,

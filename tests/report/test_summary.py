@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from conformance.engine.plan import Plan
-from conformance.engine.run_directory import RunDirectory
-from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import make_run_info
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.loader import LoadedRun
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
 from conformance.model.run import Exclusion

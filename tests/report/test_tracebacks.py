@@ -21,7 +21,7 @@ from tests.report.runs import CELLS, Directory, sides
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
 
 
 def side(folder: Path, *frames: TracebackFrame, **more: Any) -> StoredJob:

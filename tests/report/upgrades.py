@@ -8,7 +8,7 @@ import msgspec
 
 from conformance.cells.cell import Cell
 from conformance.engine.job import PlannedCell
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.report.report import Report

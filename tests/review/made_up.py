@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.record_judge import Judge
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
 from conformance.model.outcome import Conformance, Verdict
 from conformance.review.groups import group_changes
 from conformance.review.review import Review

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.root_causes import find_root_causes
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord, IrStatus
 from conformance.review.groups import GroupKind, count_verdicts, group_changes

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.cells.cell import Cell
 from conformance.engine.job import PlannedCell
-from conformance.engine.preparation import Preparation
+from conformance.engine.workers.preparation import Preparation
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.run import Exclusion
 from conformance.search.axes import (

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from conformance.bench.measured import MEASUREMENTS, Measured, Taken
-from conformance.engine.blobs import BlobStore
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import Record
 from conformance.search.metrics import LEAK, MEMORY, make_growth_metric, make_phase_metric

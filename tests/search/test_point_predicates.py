@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.endpoints import EndpointsError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.cell import Cell
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.job import PlannedCell
 from conformance.errors import InfrastructureError
 from conformance.judge.tolerance import Tolerance

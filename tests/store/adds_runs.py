@@ -10,7 +10,7 @@ from conformance.store.store import Store
 from tests.store.nights import BAD, FINE, night
 
 if TYPE_CHECKING:
-    from conformance.engine.digests import JobState
+    from conformance.engine.runs.digests import JobState
 
 CASES, CELLS = 60, 20
 

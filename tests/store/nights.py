@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from conformance.engine.digests import Digest, JobState
+from conformance.engine.runs.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.store.run_insertion import StoreEntry
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from conformance.engine.nights import compare_nights
+from conformance.engine.runs.nights import compare_nights
 from conformance.model.run_files import JobAt
 from conformance.store.nights import load_known_regressions, load_last_night
 from tests.store.nights import BAD, FINE, GONE, WORSE, A, night
@@ -15,7 +15,7 @@ from tests.store.nights import BAD, FINE, GONE, WORSE, A, night
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.engine.digests import JobState
+    from conformance.engine.runs.digests import JobState
     from conformance.store.run_insertion import StoreEntry
     from conformance.store.store import Store
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from conformance.engine.regression_tracker import RegressionStatus
+from conformance.engine.runs.regression_tracker import RegressionStatus
 from conformance.errors import UsageError
 from conformance.locking import QUIET
 from conformance.report.history import make_history
@@ -22,7 +22,7 @@ from tests.store.conftest import open_store
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
 if TYPE_CHECKING:
-    from conformance.engine.digests import Digest, JobState
+    from conformance.engine.runs.digests import Digest, JobState
     from conformance.store.store import Store
     from tests.store.conftest import NewStore
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from conformance.cells.cell import Cell
-from conformance.engine.digests import Digest, JobState
-from conformance.engine.root_causes import RootCause
+from conformance.engine.runs.digests import Digest, JobState
+from conformance.engine.runs.root_causes import RootCause
 from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.model.golden import GoldenEntry

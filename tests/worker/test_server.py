@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.client import WORKER
-from conformance.engine.environment import make_worker_environment
+from conformance.engine.workers.client import WORKER
+from conformance.engine.workers.environment import make_worker_environment
 from conformance.worker.job_process import SCRATCH
 from tests.workbench import OLD, planned_cell, python_of
 

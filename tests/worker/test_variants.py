@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.corpus.project import PACKAGE
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.record_judge import load_observation, make_record
 from conformance.judge.conformance import judge_conformance
 from conformance.model.case import VARIANTS

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import FinishedJob, PlannedCell
-    from conformance.engine.warm_workers import WarmExecutor
+    from conformance.engine.workers.warm import WarmExecutor
     from conformance.model.case import Case
 
 SCREENING: Final = 5

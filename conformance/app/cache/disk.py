@@ -29,7 +29,7 @@ from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
 from conformance.cells.repository import FOLDER as REPOSITORIES
 from conformance.cells.source_tree import FOLDER as SOURCES
 from conformance.cells.stored_environments import StoredEnvironment, list_environments
-from conformance.engine.verdict_cache import FOLDER as SETTLED
+from conformance.engine.cache.verdicts import FOLDER as SETTLED
 from conformance.laws.launch import CONVERSATIONS
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import list_checkouts

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.app.session import Session
 from conformance.cache_folder import CacheFolder
 from conformance.cells.disk import format_bytes
-from conformance.engine.blobs import BLOBS, BlobStore, is_blob_name, open_shared_cache
-from conformance.engine.remote_results import COPIES
-from conformance.engine.verdict_cache import FOLDER as VERDICTS
+from conformance.engine.cache.blobs import BLOBS, BlobStore, is_blob_name, open_shared_cache
+from conformance.engine.cache.remote_results import COPIES
+from conformance.engine.cache.verdicts import FOLDER as VERDICTS
 from conformance.errors import UsageError
 from conformance.files import TEMPORARY, disk_error
 from conformance.remote_cache.entry import Namespace

@@ -22,9 +22,9 @@ from conformance.engine.job_comparison import (
     compare_jobs,
     load_ir_text,
 )
-from conformance.engine.stored_job import StoredJob
-from conformance.engine.suite_changes import are_suite_tests, compare_cells, compare_runs
-from conformance.engine.transitions import make_transition
+from conformance.engine.runs.stored_job import StoredJob
+from conformance.engine.runs.suite_changes import are_suite_tests, compare_cells, compare_runs
+from conformance.engine.runs.transitions import make_transition
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.ir.graph import IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.text_diff import diff_texts
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
 
     CompletePair = tuple[StoredJob, StoredJob, RunCase]
     Track = Callable[[Sequence[CompletePair]], Iterable[CompletePair]]

@@ -22,11 +22,11 @@ from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import get_environment_folder, provision
 from conformance.cells.stored_environments import StoredEnvironment
 from conformance.ecosystem.outcome import IMPORT, Failure, LibraryOutcome
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.calibration import Calibration
-from conformance.engine.environment import make_option_variables, make_worker_environment
 from conformance.engine.job import Job
-from conformance.engine.preparation import prepare_cells
+from conformance.engine.workers.environment import make_option_variables, make_worker_environment
+from conformance.engine.workers.preparation import prepare_cells
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import MALFORMED, describe_os_error
 from conformance.judge.errors import make_signature

@@ -15,7 +15,7 @@ from conformance.app.fuzz.report import load_known_behaviour
 from conformance.app.plan import find_newest_night
 from conformance.app.search.axes import make_upgrade_points
 from conformance.app.session import Session
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.finished_jobs import FinishedJobExecutor
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import Executor
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
 
 OLDER: Final = "latest-1"
 NEWER: Final = "latest"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.app.search.bisect import find_requirements
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.job import Job
 from conformance.engine.plan import find_exclusion_reason
-from conformance.engine.worker_probes import make_worker_probe
+from conformance.engine.workers.probes import make_worker_probe
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.case import Case
 from conformance.model.outcome import Outcome
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from conformance.app.session import Session
     from conformance.cells.lock import Lock
     from conformance.engine.job import FinishedJob, PlannedCell
-    from conformance.engine.warm_workers import WarmExecutor
+    from conformance.engine.workers.warm import WarmExecutor
     from conformance.search.prober import Prober
     from conformance.triage.layers.recording import RecordedCall
 

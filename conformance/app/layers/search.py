@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.layers.mixed_cells import plan_mixed
 from conformance.app.search.module_passes import ModulePasses
 from conformance.app.target import get_tolerance
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from conformance.search.endpoints import AlikeError, EndpointsError, choose_predicate

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.app.repro.options import ReproOptions
     from conformance.cells.cell import Cell
     from conformance.engine.plan import Plan
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.case import Case
     from conformance.report.upstream_issue import FirstBadRelease
     from conformance.triage.repro.observed_jobs import ObservedJob

@@ -13,7 +13,7 @@ from conformance.app.repro.options import Reproduction, find_check_index, search
 from conformance.app.session import Session
 from conformance.app.target import select_one_cpu
 from conformance.cells.interpreters import find_interpreter
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.report.upstream_issue import render_script_issue
 from conformance.scratch import temporary_folder

@@ -14,7 +14,7 @@ from conformance.app.search.options import GROWTH
 from conformance.app.session import Session
 from conformance.app.target import Target, get_tolerance, make_log_name, make_preparer
 from conformance.bench.measured import LEAK_CALLS, make_settings
-from conformance.engine.run_directory import RESULTS, Results, RunDirectory
+from conformance.engine.runs.directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
 from conformance.search.axes import AxisCells
 from conformance.search.metrics import LEAK
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from conformance.app.search.options import SearchOptions
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import Executor, PlannedCell
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
     from conformance.search.answers import SearchStep
     from conformance.search.axes import SearchAxis, SearchPoints
     from conformance.search.prober import Prober

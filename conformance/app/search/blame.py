@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job_runner import JobRunner
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
     from conformance.search.answers import SearchStep
     from conformance.triage.blame.blame import BlameAnswer, MovedUnits
     from conformance.triage.blame.mixtures import BlameEnd

@@ -22,7 +22,7 @@ from conformance.cells.nightly import find_nights
 from conformance.cells.repository import open_repository
 from conformance.cells.selectors import select_cells
 from conformance.cells.source_tree import find_source_package
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import ConformanceError, UsageError
 from conformance.model.case import Case
 from conformance.search.axes import JAX, AxisPoint, SearchAxis, find_package_moves

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.app.session import Session
 from conformance.app.target import get_name, get_tolerance
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.job import Job
 from conformance.engine.plan import find_exclusion_reason
 from conformance.errors import InfrastructureError, UsageError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.search.options import SearchOptions
     from conformance.engine.job import PlannedCell
-    from conformance.engine.preparation import Preparation
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.case import Case
     from conformance.search.answers import SearchStep
     from conformance.search.predicates import Predicate

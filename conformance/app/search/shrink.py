@@ -13,7 +13,7 @@ from conformance.app.session import Session
 from conformance.app.target import find_script, select_one_cpu
 from conformance.cells.selectors import find_python
 from conformance.corpus.discovery import discover
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.local_executor import CellWorker
 from conformance.engine.plan import find_exclusion_reason, make_plan
 from conformance.errors import NothingSelectedError, UsageError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.app.output_files import print_note
-from conformance.engine.run_directory import CorruptRunError, RunDirectory
-from conformance.engine.run_loader import load_run
+from conformance.engine.runs.directory import CorruptRunError, RunDirectory
+from conformance.engine.runs.loader import load_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.writing import refuse_in_ci

@@ -14,7 +14,7 @@ from conformance.app.output_files import print_note
 from conformance.app.session import Session
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.requirements import parse_requirement
-from conformance.engine.preparation import Preparation
+from conformance.engine.workers.preparation import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.report.text import join_names
 from conformance.suites.catalogue.checkouts import Checkouts, inspect_own_checkout

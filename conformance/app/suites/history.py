@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.app.output_files import print_note
 from conformance.app.session import Session
-from conformance.engine.golden_history import find_recorded_outcomes
 from conformance.engine.plan import make_plan
-from conformance.engine.run_directory import RUN
-from conformance.engine.run_loader import find_runs, load_run
+from conformance.engine.runs.directory import RUN
+from conformance.engine.runs.golden_history import find_recorded_outcomes
+from conformance.engine.runs.loader import find_runs, load_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import describe_os_error, write_atomically
 from conformance.judge.conformance import select_deviations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.engine.job import Job
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.suites.catalogue.definition import NamedSuite
 
 FOLDER: Final = "reports"

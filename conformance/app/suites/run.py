@@ -17,8 +17,8 @@ from conformance.app.suites.cells import (
 )
 from conformance.engine.exit_policy import FailOn, decide_exit
 from conformance.engine.plan import make_plan
-from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import RepeatedRun, Run, finish_run, make_run_info
+from conformance.engine.runs.loader import LoadedRun
 from conformance.errors import NothingSelectedError
 from conformance.report.report import Report
 from conformance.report.suites.results import (
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from conformance.app.suites.cells import AnySuiteExecutor
     from conformance.app.suites.target import SuiteOptions
     from conformance.engine.plan import Plan
-    from conformance.engine.preparation import Preparation
-    from conformance.engine.run_directory import RunDirectory
+    from conformance.engine.runs.directory import RunDirectory
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.outcome import ExitCode
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo, RunSuite

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import Executor, PlannedCell
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
     from conformance.model.case import Case
     from conformance.suites.suite import Examples, Suite
 

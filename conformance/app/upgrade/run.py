@@ -18,8 +18,8 @@ from conformance.app.session import Session
 from conformance.app.upgrade.costs import CostSearch
 from conformance.app.upgrade.subject import make_subject
 from conformance.engine.plan import Plan
-from conformance.engine.run_directory import Results
 from conformance.engine.runner import finish_run, make_run_info
+from conformance.engine.runs.directory import Results
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade.result import UpgradeResult, add_culprits, find_unclear

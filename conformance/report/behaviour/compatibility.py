@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.golden_history import LoadResult, ReleasePair
+from conformance.engine.runs.golden_history import LoadResult, ReleasePair
 from conformance.golden.spans import parse_version
 from conformance.report.markup import WIDTH, to_table, wrap
 from conformance.report.text import flatten

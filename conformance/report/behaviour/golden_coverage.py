@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import COUNTED, TransitionKind
+from conformance.engine.runs.transitions import COUNTED, TransitionKind
 from conformance.golden.spans import parse_version
 from conformance.judge.conformance import select_deviations
 from conformance.model.run import RunCell

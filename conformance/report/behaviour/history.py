@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.corpus.behaviour_changes import BehaviourChange
-    from conformance.engine.golden_history import GoldenChange
+    from conformance.engine.runs.golden_history import GoldenChange
     from conformance.model.case import Case
 
 GATES: Final = ("outcome", "error", "value", "facts")

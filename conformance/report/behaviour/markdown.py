@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.corpus.behaviour_changes import BehaviourChange
-    from conformance.engine.golden_history import GoldenChange
+    from conformance.engine.runs.golden_history import GoldenChange
     from conformance.golden.contents import Content
     from conformance.model.case import Case
     from conformance.model.golden import RecordedError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.diff_cache import make_ir_pair
-from conformance.engine.stored_job import load_value
-from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
+from conformance.engine.cache.blobs import CorruptBlobError
+from conformance.engine.cache.differences import make_ir_pair
+from conformance.engine.runs.stored_job import load_value
+from conformance.engine.runs.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.model.observation import FALSIFYING
 from conformance.model.upstream import find_thread_url
@@ -33,9 +33,9 @@ from conformance.report.tracebacks import collect_stacks
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.diff_cache import CachedDiff, IrPair
-    from conformance.engine.stored_job import StoredJob
-    from conformance.engine.transitions import Timeline, Transition
+    from conformance.engine.cache.differences import CachedDiff, IrPair
+    from conformance.engine.runs.stored_job import StoredJob
+    from conformance.engine.runs.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
     from conformance.report.report import Report

@@ -13,7 +13,7 @@ from conformance.report.tracebacks import collect_stacks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.engine.root_causes import RootCause
+    from conformance.engine.runs.root_causes import RootCause
     from conformance.model.record import Record
     from conformance.report.report import CauseEvidence, Report
     from conformance.report.tracebacks import Stack

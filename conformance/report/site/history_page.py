@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.engine.regression_tracker import RegressionStatus
+from conformance.engine.runs.regression_tracker import RegressionStatus
 from conformance.report.history import NOTHING, carry_forward, encode_run_lengths, find_verdict
 from conformance.report.site.addresses import FEED, HISTORY, href, regression_anchor, run_page, slug
 from conformance.report.site.rendering import render
@@ -20,7 +20,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.engine.regression_tracker import Regression, RegressionEvent
+    from conformance.engine.runs.regression_tracker import Regression, RegressionEvent
     from conformance.model.outcome import Verdict
     from conformance.report.history import History, Ranks, RunPoint
     from conformance.report.report import Report

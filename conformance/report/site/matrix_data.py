@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.transitions import TransitionKind
+from conformance.engine.runs.transitions import TransitionKind
 from conformance.model.outcome import Verdict
 from conformance.report.site.addresses import case_page, href, slug
 from conformance.report.text import flatten
@@ -14,8 +14,8 @@ from conformance.report.verdicts import LETTERS, MEANINGS, WORST_FIRST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.engine.stored_job import StoredJob
-    from conformance.engine.transitions import Timeline, Transition
+    from conformance.engine.runs.stored_job import StoredJob
+    from conformance.engine.runs.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.report import Report
     from conformance.report.tracks import Track

@@ -20,7 +20,7 @@ from conformance.report.text import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import RunCell
 

@@ -32,8 +32,8 @@ from conformance.report.site.upgrade_page import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from conformance.engine.diff_cache import DiffCache
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.cache.differences import DiffCache
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.report.history import History
     from conformance.report.report import Report
 

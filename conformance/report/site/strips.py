@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.engine.transitions import ENDING, FACTS, TransitionKind
+from conformance.engine.runs.transitions import ENDING, FACTS, TransitionKind
 from conformance.model.outcome import Outcome
 from conformance.report.site.addresses import point_anchor
 from conformance.report.text import flatten
@@ -16,8 +16,8 @@ from conformance.report.text import flatten
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.stored_job import StoredJob
-    from conformance.engine.transitions import Timeline, Transition
+    from conformance.engine.runs.stored_job import StoredJob
+    from conformance.engine.runs.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.tracks import Track
     from conformance.report.upgrade.file import UpgradeChange, UpgradePoint

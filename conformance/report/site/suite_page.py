@@ -26,7 +26,7 @@ from conformance.report.suites.results import collect_warnings, read_collection_
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.report.report import Report
     from conformance.report.suites.conformance_history import (
         Counts,

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.stored_job import StoredJob
-from conformance.engine.transitions import ENDING, VALUE
+from conformance.engine.runs.stored_job import StoredJob
+from conformance.engine.runs.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
 from conformance.report.site.evidence import TextRun, align_sides, render_error
 from conformance.report.site.strips import make_minor_ticks, make_upgrade_strip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from packaging.version import Version
 
-from conformance.engine.suite_changes import NOT_COLLECTED
+from conformance.engine.runs.suite_changes import NOT_COLLECTED
 from conformance.errors import UsageError
 from conformance.judge.conformance import matches_deviation
 from conformance.judge.suite_verdict import XFAIL
@@ -31,7 +31,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.case import Deviation
     from conformance.model.record import Record
     from conformance.model.run import RunCase, RunCell, RunSuite

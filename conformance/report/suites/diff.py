@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.suite_changes import (
+from conformance.engine.runs.suite_changes import (
     SuiteTestChange,
     SuiteTestState,
     classify_test,
@@ -17,7 +17,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.suite_changes import SuiteTestComparison
+    from conformance.engine.runs.suite_changes import SuiteTestComparison
     from conformance.model.record import Record
 
 WORDS: Final = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.cache.blobs import CorruptBlobError
 from conformance.judge.errors import normalise_cause
 from conformance.judge.suite_verdict import WARNINGS, XFAIL
 from conformance.model.outcome import Outcome, Verdict
@@ -25,9 +25,9 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.root_causes import RootCause
-    from conformance.engine.run_loader import LoadedRun
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.loader import LoadedRun
+    from conformance.engine.runs.root_causes import RootCause
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell

@@ -6,7 +6,7 @@ from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import ENDING
+from conformance.engine.runs.transitions import ENDING
 from conformance.judge.conformance import select_deviations
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.grouping import group_by

@@ -21,7 +21,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import RunCell, RunInfo, RunSuite
 

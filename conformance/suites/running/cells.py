@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.environment_locks import hold_environment
 from conformance.cells.provision import get_environment_folder, provision
-from conformance.engine.environment import make_option_variables, make_worker_environment
-from conformance.engine.preparation import find_identity_mismatch
-from conformance.engine.worker_probes import UnsupportedCellError
+from conformance.engine.workers.environment import make_option_variables, make_worker_environment
+from conformance.engine.workers.preparation import find_identity_mismatch
+from conformance.engine.workers.probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import disk_error
 from conformance.suites.catalogue.standards import ClaimCache, read_claim

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.engine.input_files import hash_inputs
-from conformance.engine.messages import read_message
+from conformance.engine.workers.messages import read_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.engine.messages import JobEnd
+    from conformance.engine.workers.messages import JobEnd
 
 FORKED: Final = "forked"
 PROCESSES: Final = "processes"

@@ -12,10 +12,10 @@ import msgspec
 
 from conformance.engine.input_files import READ_FILES, encode_inputs, hash_inputs
 from conformance.engine.job import FinishedJob
-from conformance.engine.messages import JobEnd
 from conformance.engine.plan import find_missing_dependency
-from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
-from conformance.engine.transcript import classify_raised, encode_output, name_signal
+from conformance.engine.runs.suite_changes import NOT_COLLECTED, SKIPPED
+from conformance.engine.workers.messages import JobEnd
+from conformance.engine.workers.transcript import classify_raised, encode_output, name_signal
 from conformance.judge.errors import make_signature
 from conformance.judge.suite_verdict import WARNINGS, XFAIL
 from conformance.model.observation import FALSIFYING

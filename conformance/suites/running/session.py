@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.client import WorkerDiedError, WorkerProcess
-from conformance.engine.messages import JobEnd, Masking, read_message
+from conformance.engine.workers.client import WorkerDiedError, WorkerProcess
+from conformance.engine.workers.messages import JobEnd, Masking, read_message
 from conformance.errors import InfrastructureError
 from conformance.suites.inside.session_server import LOST, SOON
 from conformance.suites.running.cells import check_identity

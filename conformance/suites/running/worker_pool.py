@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 
 from conformance.engine.job import FinishedJob
-from conformance.engine.worker_probes import UnsupportedCellError
+from conformance.engine.workers.probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.suites.running.collection import Collection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 from conformance.search.answers import SearchAnswer

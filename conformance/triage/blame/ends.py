@@ -16,7 +16,7 @@ from conformance.cells.provision import get_environment_folder, is_provisioned, 
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.preparation import plan_cell_with
+from conformance.engine.workers.preparation import plan_cell_with
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.axes import RESTART
 from conformance.triage.blame.installed import read_installed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from conformance.cells.overlay import OverlayLock
     from conformance.cells.releases import Releases
     from conformance.engine.job import PlannedCell
-    from conformance.engine.preparation import Preparation
+    from conformance.engine.workers.preparation import Preparation
 
 SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
 """Attributes that both ends must have in common, since they are no packages."""

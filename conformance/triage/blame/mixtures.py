@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
 from conformance.corpus.python_source import STANDARD_LIBRARY, find_imported_modules, parse
-from conformance.engine.preparation import plan_cell
+from conformance.engine.workers.preparation import plan_cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.search.axes import ABSENT, RESTART, find_package_moves
 from conformance.search.ddmin import Units

@@ -20,7 +20,7 @@ from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.provision import provision
 from conformance.cells.source_commit import SHORT
 from conformance.cells.source_tree import provide_sources
-from conformance.engine.environment import make_worker_environment
+from conformance.engine.workers.environment import make_worker_environment
 from conformance.errors import InfrastructureError
 from conformance.files import describe_os_error
 from conformance.search.axes import JAX

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from conformance.cells.source_commit import SourceCommit
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.search.answers import SearchStep
     from conformance.search.bisection import ChangePoint, States
     from conformance.search.point_predicates import PointPredicate

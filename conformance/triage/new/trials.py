@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.corpus.discovery import discover
 from conformance.engine.job import Job
 from conformance.engine.plan import find_exclusion_reason
-from conformance.engine.stored_job import StoredJob, load_value
+from conformance.engine.runs.stored_job import StoredJob, load_value
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.search.equivalence import SILENT, format_ending, is_same_failure, shorten

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from conformance.cells.cell import Cell
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.ir.change import IrDiff
     from conformance.model.record import Record
     from conformance.search.answers import SearchStep

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.stored_job import load_value
+from conformance.engine.runs.stored_job import load_value
 from conformance.errors import UsageError
 from conformance.judge.difference import Agreement
 from conformance.judge.values import compare_values
@@ -32,7 +32,7 @@ from conformance.search.predicates import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
     from conformance.judge.tolerance import Tolerance
     from conformance.search.predicates import Endpoints, Predicate
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.corpus.claims import FILECHECK
-from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import FinishedJob, Job
-from conformance.engine.messages import JobEnd
 from conformance.engine.record_judge import load_claimed_observation, make_record
-from conformance.engine.stored_job import StoredJob
-from conformance.engine.transcript import Transcript
-from conformance.engine.worker_probes import make_worker_probe
+from conformance.engine.runs.stored_job import StoredJob
+from conformance.engine.workers.client import WorkerDiedError
+from conformance.engine.workers.messages import JobEnd
+from conformance.engine.workers.probes import make_worker_probe
+from conformance.engine.workers.transcript import Transcript
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import judge_conformance
 from conformance.model.outcome import Outcome
@@ -31,9 +31,9 @@ from conformance.worker import frames
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.blobs import BlobStore
-    from conformance.engine.client import Worker
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import PlannedCell
+    from conformance.engine.workers.client import Worker
     from conformance.triage.programs.runner import ProgramRunner
 
 Frame = tuple["Mapping[str, Any]", bytes]

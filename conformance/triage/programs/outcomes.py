@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from conformance.engine.transcript import classify_raised, name_signal
+from conformance.engine.workers.transcript import classify_raised, name_signal
 from conformance.judge.errors import make_signature
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo

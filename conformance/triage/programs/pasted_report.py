@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.python_source import find_imported_modules, parse
-from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runs.directory import RunDirectory
 from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.triage.programs.program import ProgramKind, ProgramTarget

@@ -17,7 +17,7 @@ from conformance.search.equivalence import SILENT, format_ending
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.model.record import Record
 
 NODE: Final = "::"

@@ -17,7 +17,6 @@ from conformance.cells.overlay import find_overlay, read_installed_versions
 from conformance.cells.provision import get_environment_folder, provision
 from conformance.cells.secret_masking import Masker
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.environment import make_option_variables, make_worker_environment
 from conformance.engine.input_files import (
     INSTRUMENTATION,
     READ_FILES,
@@ -25,6 +24,7 @@ from conformance.engine.input_files import (
     encode_inputs,
 )
 from conformance.engine.plan import find_missing_dependency
+from conformance.engine.workers.environment import make_option_variables, make_worker_environment
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.cells.lock import Lock
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.process import CompletedProgram
     from conformance.triage.programs.program import ProgramTarget

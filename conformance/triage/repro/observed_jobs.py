@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.job_comparison import load_ir_text
 from conformance.engine.record_judge import load_claimed_observation, name_golden_variant
-from conformance.engine.run_directory import RunDirectory
-from conformance.engine.run_loader import load_run
 from conformance.engine.runner import Run
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.directory import RunDirectory
+from conformance.engine.runs.loader import load_run
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import InfrastructureError, UsageError
 from conformance.golden.document import GoldenError
 from conformance.golden.store import GoldenStore
@@ -27,11 +27,11 @@ from conformance.triage.repro.header import JudgedObservation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
+    from conformance.engine.cache.results import ResultCache
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
     from conformance.engine.record_judge import Judge
-    from conformance.engine.result_cache import ResultCache
     from conformance.model.observation import Observation
 
 

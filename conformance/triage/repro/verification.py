@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.secret_masking import is_secret
 from conformance.cells.uvtool import find_uv, make_uv_environment, run_uv
-from conformance.engine.environment import make_worker_environment
+from conformance.engine.workers.environment import make_worker_environment
 from conformance.errors import ConformanceError
 from conformance.judge.errors import make_signature
 from conformance.model.observation import LAW_ERROR, split_example

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.cells.cell import Cell
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.local_executor import CellWorker
     from conformance.model.case import Case
     from conformance.search.metrics import Metric

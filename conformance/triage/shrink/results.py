@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.bench.measured import MEASUREMENTS
 from conformance.engine.record_judge import load_observation, make_record
-from conformance.engine.stored_job import StoredJob
-from conformance.engine.transcript import is_variant_artifact
+from conformance.engine.runs.stored_job import StoredJob
+from conformance.engine.workers.transcript import is_variant_artifact
 from conformance.model.value import decode_value
 from conformance.search.predicates import read_output
 
 if TYPE_CHECKING:
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job import FinishedJob
     from conformance.model.observation import Observation
     from conformance.model.outcome import Outcome

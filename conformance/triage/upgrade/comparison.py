@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.engine.transitions import ENDING
+from conformance.engine.runs.transitions import ENDING
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome
 from conformance.search.endpoints import ANY_PREDICATE, PredicateOptions
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.engine.job import PlannedCell
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.transitions import Transition
     from conformance.model.case import Case
     from conformance.model.run_files import CulpritCommit
     from conformance.search.axes import PackageMove

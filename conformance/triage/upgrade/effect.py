@@ -7,9 +7,9 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.engine.stored_job import load_value
-from conformance.engine.transcript import load_variants
-from conformance.engine.transitions import ENDING, FACTS, VALUE, VARIANTS, TransitionKind
+from conformance.engine.runs.stored_job import load_value
+from conformance.engine.runs.transitions import ENDING, FACTS, VALUE, VARIANTS, TransitionKind
+from conformance.engine.workers.transcript import load_variants
 from conformance.judge.ir import FACT, find_changed_facts
 from conformance.judge.variants import SAME_AS, describe_variant
 from conformance.model.outcome import Conformance, Outcome
@@ -20,8 +20,8 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.stored_job import StoredJob
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.stored_job import StoredJob
+    from conformance.engine.runs.transitions import Transition
     from conformance.judge.difference import Comparison, Difference
     from conformance.model.record import Record
     from conformance.model.value import Value

@@ -10,8 +10,8 @@ from conformance.engine.job import Job
 from conformance.engine.plan import find_exclusion_reason
 from conformance.engine.record_judge import load_observation
 from conformance.engine.runner import describe_cases
-from conformance.engine.stored_job import StoredJob
-from conformance.engine.transitions import make_transition
+from conformance.engine.runs.stored_job import StoredJob
+from conformance.engine.runs.transitions import make_transition
 from conformance.judge.agreement import DISAGREE, find_disagreement
 from conformance.judge.ir import find_changed_facts
 from conformance.judge.tolerance import Tolerance
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.job_runner import JobRunner
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.transitions import Transition
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import RunCase

@@ -19,7 +19,7 @@ from conformance.app.cache.results import (
     verify_results,
 )
 from conformance.cache_folder import CacheFolder
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.engine.golden_history import LoadResult, ReleasePair
+from conformance.engine.runs.golden_history import LoadResult, ReleasePair
 from conformance.report.behaviour.compatibility import render_pairs
 
 PAIRS = {

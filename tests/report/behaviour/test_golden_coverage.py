@@ -8,7 +8,7 @@ import pytest
 
 from conformance.engine.job import Job
 from conformance.engine.plan import Plan
-from conformance.engine.transitions import TransitionKind
+from conformance.engine.runs.transitions import TransitionKind
 from conformance.report.behaviour.golden_coverage import (
     Recorded,
     RecordedState,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.corpus.behaviour_changes import BehaviourChange, Family
-from conformance.engine.golden_history import GoldenChange
+from conformance.engine.runs.golden_history import GoldenChange
 from conformance.golden.contents import Content
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome

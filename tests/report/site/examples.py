@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from conformance.engine.diff_cache import DiffCache
-from conformance.engine.run_loader import load_run
+from conformance.engine.cache.differences import DiffCache
+from conformance.engine.runs.loader import load_run
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import RaisedException, encode_traceback

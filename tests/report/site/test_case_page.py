@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.diff_cache import DiffCache
+from conformance.engine.cache.differences import DiffCache
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.root_causes import find_root_causes
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run_files import Culprit, Evidence
 from conformance.report.report import CauseEvidence

@@ -16,7 +16,7 @@ from conformance.report.site.history_page import FEED_ENTRIES, render_feed
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:
-    from conformance.engine.digests import Digest
+    from conformance.engine.runs.digests import Digest
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")

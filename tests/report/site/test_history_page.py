@@ -31,8 +31,8 @@ from tests.report.site.pages import Page
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.diff_cache import CachedDiff, IrPair
-    from conformance.engine.digests import Digest
+    from conformance.engine.cache.differences import CachedDiff, IrPair
+    from conformance.engine.runs.digests import Digest
 
 BAD = state(Verdict.REGRESSED, "out 3 of 8 elements differ")
 GOOD = state(FINE)

@@ -16,7 +16,7 @@ from tests.report.site.pages import Page
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
 
 
 def page(run: LoadedRun) -> Page:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.run_loader import LoadedRun
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.loader import LoadedRun
 from conformance.model.run import RunCase, RunCell, RunInfo
 from conformance.report.report import Report
 from conformance.report.site import site

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.run_loader import load_run
+from conformance.engine.runs.loader import load_run
 from conformance.report.overview import make_overview
 from conformance.report.report import Report
 from conformance.report.site.matrix_page import make_search_data
@@ -19,7 +19,7 @@ from tests.report.suite_runs import SUITE, suite_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
     from conformance.report.suites.conformance_history import SuiteHistory
 
 PAGE = "suites/signs.html"

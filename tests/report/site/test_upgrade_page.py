@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from conformance.engine.diff_cache import DiffCache
+from conformance.engine.cache.differences import DiffCache
 from conformance.model.run import Exclusion
 from conformance.report.history import make_history
 from conformance.report.report import Report

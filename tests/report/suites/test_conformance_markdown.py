@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.engine.run_loader import load_run
+from conformance.engine.runs.loader import load_run
 from conformance.report.suites.conformance_history import (
     SuiteHistory,
     SuiteOutcome,

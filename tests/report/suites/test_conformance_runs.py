@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.run_loader import load_run
+from conformance.engine.runs.loader import load_run
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.model.run import RunCase
@@ -23,7 +23,7 @@ from tests.report.suite_runs import SUITE, suite_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.run_loader import LoadedRun
+    from conformance.engine.runs.loader import LoadedRun
 
 OLD, NEW = ("0.5.3", "0.6.2"), ("0.6.2", "0.7.0")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.root_causes import find_root_causes
-from conformance.engine.run_loader import load_run
+from conformance.engine.runs.loader import load_run
+from conformance.engine.runs.root_causes import find_root_causes
 from conformance.model.case import Case
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.run_loader import LoadedRun
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.loader import LoadedRun
 from conformance.errors import UsageError
 from conformance.model.outcome import Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.record_judge import Judge, make_record
 from conformance.engine.scheduler import JobUnits
 from conformance.errors import InfrastructureError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.messages import JobEnd
 from conformance.engine.scheduler import JobUnits
+from conformance.engine.workers.messages import JobEnd
 from conformance.errors import InfrastructureError
 from conformance.suites.inside.session_server import LOST
 from conformance.suites.running.collection import SessionInfo, TestReport

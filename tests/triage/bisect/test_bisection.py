@@ -14,8 +14,8 @@ from packaging.version import Version
 
 from conformance.cells.cell import Cell
 from conformance.engine.job import PlannedCell
-from conformance.engine.preparation import Preparation
-from conformance.engine.run_directory import Results, RunDirectory
+from conformance.engine.runs.directory import Results, RunDirectory
+from conformance.engine.workers.preparation import Preparation
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record

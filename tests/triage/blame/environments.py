@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, Lock
-from conformance.engine.preparation import plan_cell
+from conformance.engine.workers.preparation import plan_cell
 from conformance.triage.blame.installed import Installed
 from conformance.triage.blame.mixtures import BlameEnd
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.cells.cell import Cell
-from conformance.engine.preparation import plan_cell
-from conformance.engine.run_directory import Results, RunDirectory
+from conformance.engine.runs.directory import Results, RunDirectory
+from conformance.engine.workers.preparation import plan_cell
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage

@@ -11,7 +11,7 @@ from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock
 from conformance.cells.releases import load_releases
 from conformance.cells.requirements import build_requirement
-from conformance.engine.preparation import plan_cell
+from conformance.engine.workers.preparation import plan_cell
 from conformance.errors import UsageError
 from conformance.triage.blame.ends import lend_bytecode, provide_mixture, unify_pythons
 from tests.cli.packages import package_files

@@ -17,9 +17,9 @@ from conformance.cells.lock import Lock
 from conformance.cells.repository import Repository
 from conformance.cells.source_commit import SourceCommit
 from conformance.cells.source_tree import SourcePackage
-from conformance.engine.blobs import BlobStore
+from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.job import PlannedCell
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record

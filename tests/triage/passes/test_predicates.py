@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage

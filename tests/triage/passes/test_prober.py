@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.stored_job import load_value
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.stored_job import load_value
 from conformance.model.outcome import Conformance, Outcome
 from conformance.model.value import to_array
 from conformance.triage.passes.prober import PassProber
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conformance.engine.stored_job import StoredJob
+    from conformance.engine.runs.stored_job import StoredJob
 
 pytestmark = pytest.mark.cell
 DIVISION = """\

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.blobs import BlobStore
-from conformance.engine.stored_job import StoredJob
+from conformance.engine.cache.blobs import BlobStore
+from conformance.engine.runs.stored_job import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.search.answers import SearchStep

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.transitions import make_transition
+from conformance.engine.runs.transitions import make_transition
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.model.value import Leaf
@@ -23,7 +23,7 @@ from tests.report.runs import ADD, CELLS, Directory, sides
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.transitions import Transition
+    from conformance.engine.runs.transitions import Transition
 
 OK: dict[str, Any] = {"value": f32(1, 2)}
 OTHER: dict[str, Any] = {"value": f32(1, 3)}

@@ -1,0 +1,1 @@
+"""Runs on the disk and over time: their directories, root causes, transitions, histories."""
