@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.run import RunCase, RunCell, RunSuite
-from tests.engine.test_suite_changes import record
+from tests.engine.runs.test_suite_changes import record
 from tests.engine.written_runs import write
 
 if TYPE_CHECKING:

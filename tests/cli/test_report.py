@@ -22,9 +22,9 @@ from tests.builders import f32
 from tests.fuzz.test_script_file import make_finding
 from tests.holders import another_writer
 from tests.projects import GOOD, ROOT, SMOKE
+from tests.report.fuzz.test_markdown import make_log
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
-from tests.report.test_fuzz_markdown import make_log
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from conformance.engine.cache.results import ResultCache
 from conformance.engine.record_judge import load_observation, make_record
 from conformance.engine.workers.messages import JobEnd
 from conformance.model.outcome import Outcome, Stage
-from tests.engine.test_transcript import END, ERROR, LEAF, transcript
+from tests.engine.workers.test_transcript import END, ERROR, LEAF, transcript
 from tests.engine.worlds import array, job
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from conformance.corpus.behaviour_changes import BehaviourChange
 from conformance.fuzz.known_changes import find_known
 from conformance.model.case import Case, Deviation
 from tests.fuzz.test_script_file import make_finding
-from tests.report.test_fuzz_issue import make_results
+from tests.report.fuzz.test_issue import make_results
 
 CHANGE = BehaviourChange(
     release="0.12.0", summary="`jnp.sin` counts from one", source="jax-ml/jax#1",

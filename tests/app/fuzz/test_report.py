@@ -10,7 +10,7 @@ from conformance.app.context import load_context
 from conformance.app.fuzz.report import load_campaigns, write_fuzz_page
 from conformance.errors import NothingSelectedError, UsageError
 from tests.fuzz.test_script_file import make_finding
-from tests.report.test_fuzz_markdown import make_log
+from tests.report.fuzz.test_markdown import make_log
 
 if TYPE_CHECKING:
     from pathlib import Path

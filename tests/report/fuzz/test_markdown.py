@@ -11,7 +11,7 @@ from conformance.fuzz.campaign_log import CampaignLog, CampaignSettings, Round
 from conformance.report.fuzz.markdown import format_duration, render_fuzz_markdown
 from conformance.report.fuzz.summary import summarize_campaigns
 from tests.fuzz.test_script_file import make_finding
-from tests.report.test_fuzz_issue import CHANGED, FIXED
+from tests.report.fuzz.test_issue import CHANGED, FIXED
 
 if TYPE_CHECKING:
     from pathlib import Path

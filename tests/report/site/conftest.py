@@ -12,8 +12,8 @@ from playwright.sync_api import sync_playwright
 
 from conformance.report.fuzz.summary import summarize_campaigns
 from tests.fuzz.test_script_file import make_finding
-from tests.report.test_fuzz_issue import CHANGED
-from tests.report.test_fuzz_markdown import make_log
+from tests.report.fuzz.test_issue import CHANGED
+from tests.report.fuzz.test_markdown import make_log
 
 from .browsing import Visit
 from .examples import full_report, hostile_report, suite_report, write

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.report.report import Report
 from conformance.report.site.ecosystem_page import render_ecosystem_page
 from tests.ecosystem.builders import record
-from tests.report.test_ecosystem_reports import GONE, summarize
+from tests.report.ecosystem.test_reports import GONE, summarize
 
 
 def test_page_has_outcomes_and_a_badge_for_each_library() -> None:

@@ -8,8 +8,8 @@ from conformance.report.fuzz.summary import summarize_campaigns
 from conformance.report.report import Report
 from conformance.report.site.fuzz_page import render_fuzz_page
 from tests.fuzz.test_script_file import make_finding
-from tests.report.test_fuzz_issue import CHANGED
-from tests.report.test_fuzz_markdown import make_log
+from tests.report.fuzz.test_issue import CHANGED
+from tests.report.fuzz.test_markdown import make_log
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from conformance.report.site.addresses import case_page, href
 from conformance.report.site.matrix_page import render_matrix_pages
 from conformance.report.site.run_pages import SLOWEST
 from conformance.report.site.site import select_pages
-from tests.engine.test_suite_changes import record
+from tests.engine.runs.test_suite_changes import record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.engine.runs.suite_changes import compare_tests
 from conformance.report.suites.diff import SLOWEST, make_diff_json, render_suite_diff
-from tests.engine.test_suite_changes import record
+from tests.engine.runs.test_suite_changes import record
 
 NAMES = ("old", "new")
 
