@@ -1,1 +1,1 @@
-"""What an upgrade changes for a code base, found without running it."""
+"""Scans of a code base for the changes of an upgrade, without running it."""

@@ -1,1 +1,1 @@
-"""What is kept by content and by key: artifacts, results, verdicts, differences."""
+"""Stores by content and by key: artifacts, results, verdicts, differences."""
