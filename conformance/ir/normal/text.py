@@ -24,7 +24,7 @@ from conformance.ir.graph import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from conformance.ir.fingerprint import Fingerprints
     from conformance.ir.graph import Attribute, Type, Value
@@ -125,9 +125,22 @@ class _Printer:
         """Return instructions in an order that depends on the graph alone."""
         parameters, of = computation.parameters, self._hashes.instructions
         roots = [producer for producer, _ in computation.results]
-        # Effects that nothing reads, such as an outfeed, are reached from no result.
-        unread = sorted(computation.instructions, key=lambda node: of[node])
-        return list(walk_post_order([*parameters, *roots, *unread], lambda node: node.operands))
+        reached = list(_walk([*parameters, *roots]))
+        if len(reached) == len(computation.instructions):
+            return reached
+        # Effects that nothing reads, such as an outfeed, are reached from no result. Of those with
+        # equal hashes the first is the one that the first of their readers reaches first.
+        read = {operand for node in computation.instructions for operand in node.operands}
+        last = sorted(
+            (node for node in computation.instructions if node not in read),
+            key=lambda node: of[node],
+        )
+        by_readers = list(_walk([*parameters, *roots, *last]))
+        return list(_walk([*parameters, *roots, *sorted(by_readers, key=lambda node: of[node])]))
+
+
+def _walk(roots: Sequence[Instruction]) -> Iterator[Instruction]:
+    return walk_post_order(roots, lambda node: node.operands)
 
 
 def _render_value(value: Value, names: dict[Instruction, str]) -> str:
@@ -204,8 +217,14 @@ _REFERENCE = re.compile(r"%[^\s,()]+")
 _NAME = re.compile(r"(?:, )?([^=,]+)=")
 # A string attribute may begin with `@` as well, but it is quoted.
 _BODY = re.compile(r"@(\S+?)(?=, |$)")
-# A dtype may contain angle brackets: `key<fry>[2]{0}S(5)`.
-_TENSOR = re.compile(r"([^\[\](){},]+(?:<[^>]*>)?)\[([^\]]*)\](?:\{([^}]*)\})?(?:S\((\w+)\))?")
+_INNERMOST = r"<(?:->|[^<>])*>"
+_INNER = rf"<(?:->|[^<>]|{_INNERMOST})*>"
+_ANGLES = rf"<(?:->|[^<>]|{_INNER})*>"
+# A dtype may contain angle brackets, with anything in them: `key<fry>[2]{0}S(5)`,
+# `memref<f32, strided<[8, 1]>>[8,8]`.
+_TENSOR = re.compile(
+    rf"([^\[\](){{}},<]+(?:{_ANGLES})?)\[([^\]]*)\](?:\{{([^}}]*)\}})?(?:S\((\w+)\))?"
+)
 _DECODER = json.JSONDecoder()
 
 

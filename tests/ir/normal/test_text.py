@@ -97,7 +97,16 @@ def test_every_attribute_round_trips(value: object) -> None:
 
 @pytest.mark.parametrize(
     "type_",
-    ["f32[]", "key<fry>[2]", "(f32[2,?], (s32[], token[]))", "()", "bf16[<=8,4]S(pinned_host)"],
+    [
+        "f32[]",
+        "key<fry>[2]",
+        "(f32[2,?], (s32[], token[]))",
+        "()",
+        "bf16[<=8,4]S(pinned_host)",
+        "!llvm.struct<(ptr<3>, i64, array<1 x i64>)>[]",
+        "memref<f32, strided<[8, 1]>>[8,8]",
+        "(!llvm.func<void (ptr) -> i32>[], f32[2])",
+    ],
 )
 def test_types_round_trip(type_: str) -> None:
     """Also nested and empty ones."""
@@ -161,6 +170,17 @@ def test_unread_instructions_are_printed() -> None:
     texts = [dumps(settled(hlo(*lines, "%r = f32[4] negate(%x)"))) for lines in (one, other)]
     assert texts[0] == texts[1]
     assert texts[0].count("custom-call(") == 2
+
+
+def test_equal_unread_instructions_are_told_apart_by_their_readers() -> None:
+    """Whichever of two equal effects comes first, the one that another effect reads is the same."""
+    call = 'custom-call({}), custom_call_target="f", custom_call_has_side_effect=true'
+    equal = [f"%{name} = f32[4] {call.format('%x')}" for name in "ab"]
+    texts = {
+        dumps(settled(hlo(*equal, f"%c = f32[4] {call.format(read)}", "%r = f32[4] negate(%x)")))
+        for read in ("%a", "%b")
+    }
+    assert len(texts) == 1
 
 
 def test_a_module_without_results_round_trips() -> None:
