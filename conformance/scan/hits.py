@@ -15,7 +15,7 @@ from conformance.scan.signatures import (
     list_changed_defaults,
     parse_signature,
 )
-from conformance.scan.touches import OPTION, is_touched
+from conformance.scan.touches import IMPORT, OPTION, is_touched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -210,6 +210,8 @@ class HitFinder:
             yield self._make(
                 str(name), HitKind.DEPRECATED, release, f"`{name}` is deprecated", [name.name]
             )
+        if use.imported:
+            yield from self._find_behaviours(f"{IMPORT}{use.module}", use)
         if use.call is None or use.imported:
             return
         yield from self._find_other_arguments(name, use)
@@ -267,6 +269,8 @@ class HitFinder:
 
 def _make_behaviour(name: str, change: BehaviourChange) -> Hit:
     return Hit(
-        name=name.removeprefix(OPTION), kind=HitKind.BEHAVIOUR, release=change.shown_at,
-        text=change.summary, is_loud=change.shown_by in LOUDLY_SHOWN, change=change,
+        name=name.removeprefix(OPTION).removeprefix(IMPORT), kind=HitKind.BEHAVIOUR,
+        release=change.shown_at, text=change.summary, change=change,
+        # What changes about the import of a module is whether it works.
+        is_loud=change.shown_by in LOUDLY_SHOWN or name.startswith(IMPORT),
     )  # fmt: skip

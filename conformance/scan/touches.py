@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from conformance.scan.uses import NameUse
 
 OPTION: Final = "option:"
+IMPORT: Final = "import "
 _TOUCH: Final = re.compile(
-    r"(?P<name>option:\w+|[\w.]+?(?:\(\)[\w.]*)*)"
+    r"(?P<name>option:\w+|import [\w.]+|[\w.]+?(?:\(\)[\w.]*)*)"
     r"(?:\((?P<arguments>[^()]+)\))?"
     r"(?: (?P<relation>in|outside|of) (?P<other>[\w.]+))?"
 )
@@ -51,8 +52,8 @@ class Touch:
     """A name, or a pattern of names, that a change is about.
 
     Attributes:
-        name: Dotted name, `option:` with an option of `jax.config`, or an attribute of a result,
-            e.g. `jax.pmap().lower`.
+        name: Dotted name, `option:` with an option of `jax.config`, `import` with a module, or an
+            attribute of a result, e.g. `jax.pmap().lower`.
         arguments: Parameters of which one is passed by keyword, has a literal value, as in
             `mode='clip'`, or is not passed, as in `no mode`; `*` if the change is about every call.
             Empty if it is about some calls that source does not tell from others.
@@ -78,7 +79,7 @@ class Touch:
             self.arguments
             or self.relation not in {None, Relation.OUTSIDE}
             or RESULT in self.name
-            or self.name.startswith(OPTION)
+            or self.name.startswith((OPTION, IMPORT))
         )
 
 
@@ -88,8 +89,8 @@ def parse_touch(text: str) -> Touch:
     Args:
         text: A declared touch, e.g. `jax.numpy.clip(a_min, a_max)`, `jax.numpy.take(mode='clip')`,
             `jax.numpy.array(copy=False)`, `jax.make_mesh(no axis_types)`, `jax.random.split(*)`,
-            `option:jax_enable_x64`, `jax.pmap().lower`, `jax.lax.while_loop in jax.shard_map` or
-            `jax.linear_transpose of jax.linearize`.
+            `option:jax_enable_x64`, `import jax.memory`, `jax.pmap().lower`,
+            `jax.lax.while_loop in jax.shard_map` or `jax.linear_transpose of jax.linearize`.
 
     Raises:
         ValueError: If the text is none of these.

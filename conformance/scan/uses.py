@@ -49,6 +49,7 @@ class NameUse:
         column: Column, from 1.
         call: Its arguments, None if it is not called.
         imported: Whether it is an import of the name.
+        module: The module that the import needs, empty for other uses.
         direct: Whether the name is written as an attribute, and not bound by an import.
         guarded: Whether the code asks for the version, or handles its absence.
         tested: Dotted names without which the code does not run, as it asks for them by `hasattr`.
@@ -62,6 +63,7 @@ class NameUse:
     column: int
     call: CallShape | None = None
     imported: bool = False
+    module: str = ""
     direct: bool = True
     guarded: bool = False
     tested: Names = frozenset()
@@ -250,7 +252,8 @@ class _UseFinder:
             if name.partition(".")[0] in self._packages:
                 use = NameUse(
                     names=frozenset({name}), line=alias.lineno, column=alias.col_offset + 1,
-                    imported=True, guarded=self._guards > 0, tested=self._tested,
+                    imported=True, module=module or name, guarded=self._guards > 0,
+                    tested=self._tested,
                 )  # fmt: skip
                 self._uses.append((use, None))
 

@@ -181,6 +181,16 @@ def test_attributes_of_results_are_hits() -> None:
     assert find(use("jax.f().lower", guarded=True), (line, touch)) == []
 
 
+def test_a_module_that_cannot_be_imported_any_more_is_a_loud_hit() -> None:
+    """Of each import that needs it, whatever the golden of its case shows; other uses go on."""
+    line, touch = change("`import jax.f` fails", shown_by="value"), parse_touch("import jax.f")
+    needs = use("jax.f", imported=True, module="jax.f")
+    (hit,) = find(needs, (line, touch))
+    assert (hit.kind, hit.name, hit.is_loud) == (HitKind.BEHAVIOUR, "jax.f", True)
+    assert find(use("jax.f", imported=True, module="jax"), (line, touch)) == []
+    assert find(use("jax.f"), (line, touch)) == []
+
+
 def test_a_change_of_an_option_is_a_hit() -> None:
     """Named without its mark."""
     option = NameUse(names=frozenset(), line=1, column=1, option="jax_b")

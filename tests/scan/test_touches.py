@@ -26,6 +26,7 @@ def find_touched(touch: Touch, source: str) -> list[int]:
         "jax.numpy.clip",
         "jax.f(a, b)",
         "option:jax_a",
+        "import jax.a",
         "jax.numpy.take(mode='clip')",
         "jax.f(no a)",
         "jax.f(*)",
@@ -60,6 +61,7 @@ def test_other_text_is_an_error(text: str) -> None:
         ("jax.f()", True),
         ("jax.f in jax.g", True),
         ("option:jax_a", True),
+        ("import jax.a", True),
     ],
 )
 def test_a_name_alone_is_not_specific(text: str, specific: bool) -> None:
