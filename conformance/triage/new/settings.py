@@ -89,23 +89,37 @@ def read_settings(
         variables: Environment variables that it was run with.
     """
     settings = ScriptSettings()
-    for name, value in variables.items():
-        settings.set_variable(name, value)
-    reader = _SettingsReader(names, settings)
+    reader = _SettingsReader(names, variables)
     for node in tree.body:
         # Functions and constants may precede settings: neither initializes a backend.
         if reader.read_statement(node):
             settings.statements.append(node)
         elif not reader.is_inert(node):
             break
+    for name, value in reader.variables.items():
+        settings.set_variable(name, value)
+    # An option that is set has its variable's value no more.
+    for name, option in reader.options:
+        settings.set_option(name, option)
     return settings
 
 
 class _SettingsReader:
-    """Reads statements in their order, and remembers the values of constants."""
+    """Reads statements in their order, and remembers the values of constants.
 
-    def __init__(self, names: Mapping[str, str], settings: ScriptSettings) -> None:
-        self._names, self._settings = names, settings
+    Args:
+        names: Dotted path of each imported name.
+        variables: Environment variables at the start.
+
+    Attributes:
+        variables: Environment variables after the statements so far.
+        options: Options of jax that were set, in their order.
+    """
+
+    def __init__(self, names: Mapping[str, str], variables: Mapping[str, str]) -> None:
+        self.variables = dict(variables)
+        self.options: list[tuple[str, object]] = []
+        self._names = names
         self._constants: dict[str, Any] = {}
 
     def is_inert(self, node: ast.stmt) -> bool:
@@ -126,8 +140,12 @@ class _SettingsReader:
     def read_statement(self, node: ast.stmt) -> bool:
         """Add the setting that a statement makes; return whether it makes one."""
         match node:
-            case ast.Assign(targets=[target, *_]) | ast.AugAssign(target=target):
+            case ast.Assign(targets=[target, *_]):
                 return self._read_assignment(target, self._evaluate(node.value))
+            case ast.AugAssign(target=target, op=ast.Add(), value=value):
+                # `+=` of a variable; an option has no sum.
+                longer = ast.BinOp(left=target, op=node.op, right=value)
+                return self._read_assignment(target, self._evaluate(longer))
             case ast.Expr(value=ast.Call() as call):
                 return self._read_call(call)
             case _:
@@ -140,10 +158,10 @@ class _SettingsReader:
             case ast.Subscript(value=base, slice=ast.Constant(value=str(name))), str(text) if (
                 resolve_path(base, self._names) == _ENVIRON
             ):
-                self._settings.set_variable(name, text)
+                self.variables[name] = text
             # None is an unknown value: the statement then stays in the case.
             case _ if path.startswith("jax.config.jax_") and value is not None:
-                self._settings.set_option(path.rpartition(".")[2], value)
+                self.options.append((path.rpartition(".")[2], value))
             case _:
                 return False
         return True
@@ -151,15 +169,16 @@ class _SettingsReader:
     def _read_call(self, call: ast.Call) -> bool:
         """Read a call that sets variables, or an option of jax."""
         match resolve_callee(call, self._names), [*map(self._evaluate, call.args)]:
-            case (("os.environ.setdefault" | "os.putenv"), [str(name), str(value)]):
-                self._settings.set_variable(name, value)
+            case "os.environ.setdefault", [str(name), str(value)]:
+                self.variables.setdefault(name, value)
+            case "os.putenv", [str(name), str(value)]:
+                self.variables[name] = value
             case "os.environ.update", [dict(variables), *_]:
-                for name, value in variables.items():
-                    self._settings.set_variable(name, value)
+                self.variables |= variables
             case (("jax.config.update" | "jax.config.config.update"), [str(name), value]) if (
                 value is not None
             ):
-                self._settings.set_option(name, value)
+                self.options.append((name, value))
             case _:
                 return False
         return True
@@ -178,11 +197,15 @@ class _SettingsReader:
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 sides = [self._evaluate(left), self._evaluate(right)]
                 value = "".join(sides) if all(isinstance(side, str) for side in sides) else None
-            case ast.Call(args=[_, ast.Constant(value=str(default))]) if (
-                resolve_callee(node, self._names) in _READS
+            case ast.Call(
+                args=[ast.Constant(value=str(name)), ast.Constant(value=str(default))]
+            ) if resolve_callee(node, self._names) in _READS:
+                # A cell has none of the user's other variables, so that the default counts.
+                value = self.variables.get(name, default)
+            case ast.Subscript(value=base, slice=ast.Constant(value=str(name))) if (
+                resolve_path(base, self._names) == _ENVIRON
             ):
-                # The variables of the user are not those of a cell, so that the default counts.
-                value = default
+                value = self.variables.get(name)
             case ast.Call(func=ast.Name(id="str"), args=[argument]):
                 inner_value = self._evaluate(argument)
                 value = None if inner_value is None else str(inner_value)

@@ -50,11 +50,40 @@ def test_settings_become_keywords(text: str, what: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "flags"),
+    [
+        (['os.environ["XLA_FLAGS"] = "--a"', 'os.environ["XLA_FLAGS"] = "--b"'], ["--b"]),
+        (['os.environ["XLA_FLAGS"] = "--a"', 'os.environ["XLA_FLAGS"] += " --b"'], ["--a", "--b"]),
+        (['os.environ.setdefault("XLA_FLAGS", "--a")', 'os.environ.setdefault("XLA_FLAGS", "--b")'],
+         ["--a"]),
+        (['os.environ["XLA_FLAGS"] = "--a"',
+          'os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --b"'], ["--a", "--b"]),
+        (['os.environ["XLA_FLAGS"] = "--a"',
+          'os.environ["XLA_FLAGS"] = "--b " + os.environ["XLA_FLAGS"]'], ["--b", "--a"]),
+    ],
+)  # fmt: skip
+def test_a_variable_has_the_value_that_the_last_statement_gives_it(
+    lines: list[str], flags: list[str]
+) -> None:
+    """As in a process."""
+    settings = found(HEAD + "\n".join(lines))
+    assert settings.xla_flags == flags
+    assert len(settings.statements) == len(lines)
+
+
+def test_an_option_of_jax_wins_over_its_variable() -> None:
+    """The variable is read when jax is imported, which comes before."""
+    text = 'jax.config.update("jax_enable_x64", False)\nos.environ["JAX_ENABLE_X64"] = "1"'
+    assert not found(HEAD + text).x64
+
+
+@pytest.mark.parametrize(
     "text",
     [
         'print(1)\njax.config.update("jax_enable_x64", True)',
         'jax.config.update("jax_enable_x64", flag())',
         'os.environ["XLA_FLAGS"] = make()',
+        'os.environ["XLA_FLAGS"] += " --a"',
         'x = jax.numpy.ones(3)\nos.environ["XLA_FLAGS"] = "--a"',
     ],
 )
