@@ -1,4 +1,4 @@
-"""Refusals that became earlier or clearer, and options and objects that were refused or accepted."""
+"""Refusals that became clearer, and options and objects that were refused or accepted."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ NO_HALF_BYTES = deviation(
 
 @probe(source="jax-ml/jax@75f36dc3ea61", deviations=[NO_HALF_BYTES])
 def bytes_viewed_as_int4(env):
-    """`x.view(jnp.int4)` of bytes gives two numbers for each from 0.5.0 on, the lower half first."""
+    """`x.view(jnp.int4)` of bytes gives the lower and the upper half of each from 0.5.0 on."""
     result = jnp.asarray(np.int8([0x12, 0x34])).view(jnp.int4)
     return Observed(result.astype(np.int32), reference=np.int32([2, 1, 4, 3]))
 
