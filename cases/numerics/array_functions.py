@@ -254,16 +254,16 @@ def vectorised_function_with_vectors(env):
 
 
 FRACTIONS_TRUNCATED = deviation(
-    "jax<0.6",
+    "jax<0.7.2",
     outcome="ok",
-    reason="numbers were converted to integers, not to bool",
-    issue="jax-ml/jax@562e9e8dff57",
+    reason="the dtype `bool` was not recognised, and numbers were converted to integers",
+    issue="jax-ml/jax@e4bf3191cd7f",
 )
 
 
-@probe(source="jax-ml/jax@562e9e8dff57", deviations=[FRACTIONS_TRUNCATED])
+@probe(source="jax-ml/jax@e4bf3191cd7f", deviations=[FRACTIONS_TRUNCATED])
 def cumulative_sum_of_truth(env):
-    """`jnp.cumulative_sum(x, dtype=bool)` treats 0.1 as true."""
+    """`jnp.cumulative_sum(x, dtype=bool)` treats 0.1 as true from 0.7.2 on."""
     result = jax.jit(lambda x: jnp.cumulative_sum(x, axis=-1, dtype=bool))(f32(0, 0.1))
     return Observed(result, reference=np.array([False, True]))
 
@@ -333,7 +333,7 @@ def explicit_int64(env, name):
 
 
 FREQUENCIES_NOT_COMPLEX = deviation(
-    "jax>=0.6,<0.7",
+    "jax>=0.6.1,<0.7",
     error="TypeError",
     match="rem does not accept dtype complex64",
     reason="the remainder of complex numbers was taken",
@@ -343,6 +343,6 @@ FREQUENCIES_NOT_COMPLEX = deviation(
 
 @probe(source="jax-ml/jax@f26c2caba639", deviations=[FREQUENCIES_NOT_COMPLEX])
 def complex_frequencies(env):
-    """`jnp.fft.fftfreq` with a complex dtype fails on some releases before 0.7.0."""
+    """`jnp.fft.fftfreq` with a complex dtype fails from 0.6.1 to 0.6.2."""
     result = jnp.fft.fftfreq(4, dtype=np.complex64)
     return Observed(result, reference=np.fft.fftfreq(4).astype(np.complex64))

@@ -46,7 +46,7 @@ VERIFIER_REFUSED = deviation(
     issue="jax-ml/jax@17825882d2bb",
 )
 ASSERTION_FAILED = deviation(
-    "jax<0.7",
+    "jax<0.7.2",
     params=["polygamma"],
     outcome="ok",
     match="AssertionError",

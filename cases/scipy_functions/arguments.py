@@ -49,7 +49,7 @@ COSINE_TRANSFORMS = {
     atol=1e-5,
     deviations=[IMAGINARY_PARTS_DROPPED, SCALED_AS_ORTHONORMAL],
 )
-def cosine_transform(env, name):
+def complex_or_scaled_transform(env, name):
     """Cosine transforms of complex numbers, and with `norm="backward"`, against SciPy.
 
     Up to 0.9.2 the imaginary part was silently dropped.
