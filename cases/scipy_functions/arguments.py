@@ -16,7 +16,6 @@ import scipy.stats
 from jax import lax
 
 from conformance.kit import Observed, Program, defaults, deviation, probe, program, raises
-from conformance.kit.endings import refusal
 
 defaults(platforms=("cpu",))
 
@@ -148,24 +147,6 @@ def gamma_of_complex(env):
     x = np.complex64([1 + 1j, -0.5 + 2j])
     result = jax.jit(jax.scipy.special.gamma)(x)
     return Observed(result, reference=scipy.special.gamma(x.astype(np.complex128)))
-
-
-FLOAT_TRACED_IN_A_CACHE = deviation(
-    "jax<0.5.3",
-    outcome="ok",
-    match="Leaked",
-    reason="a traced number outlived its trace",
-    issue="jax-ml/jax@b441b2b7a500",
-)
-
-
-@probe(source="jax-ml/jax@b441b2b7a500", deviations=[FLOAT_TRACED_IN_A_CACHE])
-def leak_of_expn(env):
-    """`jax.checking_leaks` finds no leak in `jax.scipy.special.expn` from 0.5.3 on."""
-    with jax.checking_leaks():
-        call = jax.jit(lambda x: jax.scipy.special.expn(2, x))
-        outcome = refusal(lambda: call(np.float32(1)), "Leaked trace")
-    return Observed(outcome, reference="ran")
 
 
 NO_TRIALS_HAD_ROUNDING = deviation(
