@@ -100,7 +100,7 @@ def segments(env, name):
 
 
 COTANGENT_KEPT_THE_BATCH = deviation(
-    "jax>=0.8.1,<0.10.2",
+    "jax>=0.8.2,<0.10.2",
     error="ValueError",
     match="cotangent type",
     reason="the gradient of the shared elements was not summed over the batch",
