@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import sparse
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 defaults(source="jax-ml/jax@0d4bcde7cae5", rtol=1e-5, atol=1e-5)
 
@@ -97,3 +97,62 @@ def segments(env, name):
         lambda a: {"plain": run(a, SEGMENTS, 4), "buckets": run(a, SEGMENTS, 4, bucket_size=2)}
     )(x)
     return Observed(value, dict.fromkeys(("plain", "buckets"), expected))
+
+
+COTANGENT_KEPT_THE_BATCH = deviation(
+    "jax>=0.8.2,<0.10.2",
+    error="ValueError",
+    match="cotangent type",
+    reason="the gradient of the shared elements was not summed over the batch",
+    issue="jax-ml/jax@960061df235a",
+)
+
+
+@probe(source="jax-ml/jax@960061df235a", deviations=[COTANGENT_KEPT_THE_BATCH])
+def gradient_of_mapped_products(env):
+    """The gradient with respect to the elements of a matrix, of its products under vmap."""
+    rows, columns = np.nonzero(DENSE)
+
+    @jax.jit
+    def gradient(data, vectors):
+        def total(data):
+            matrix = sparse.BCOO((data, np.stack([rows, columns], 1)), shape=DENSE.shape)
+            return (jax.vmap(lambda v: matrix @ v, 1, 1)(vectors) ** 2).sum()
+
+        return jax.grad(total)(data)
+
+    exact = 2 * np.float64(DENSE @ OTHER @ OTHER.T)[rows, columns]
+    return Observed(gradient(DENSE[rows, columns], OTHER), reference=exact)
+
+
+STRUCTURE_LOST = deviation(
+    "jax<0.4.31",
+    outcome="ok",
+    reason="the gradient of an argument was that of its first leaf",
+    issue="jax-ml/jax@802a14cd619c",
+)
+
+
+@probe(source="jax-ml/jax@802a14cd619c", deviations=[STRUCTURE_LOST])
+def gradient_of_a_tree(env):
+    """`sparse.grad` by a dictionary is a dictionary from 0.4.31 on."""
+    matrix = sparse.BCOO.fromdense(DENSE)
+    gradient = sparse.grad(lambda tree: (tree["m"] @ OTHER).sum())({"m": matrix})
+    return Observed(type(gradient).__name__, reference="dict")
+
+
+POINTERS_WERE_INT32 = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="the pointers to rows were int32",
+    issue="jax-ml/jax@5f30087e3692",
+)
+
+
+@probe(source="jax-ml/jax@5f30087e3692", deviations=[POINTERS_WERE_INT32])
+def index_dtype_of_bcsr(env):
+    """`BCSR.from_bcoo` keeps the dtype of the indices, also for its pointers, from 0.6.1 on."""
+    matrix = sparse.BCOO.fromdense(DENSE, index_dtype=np.int16)
+    result = sparse.BCSR.from_bcoo(matrix)
+    dtypes = [str(result.indices.dtype), str(result.indptr.dtype)]
+    return Observed(dtypes, reference=["int16", "int16"])

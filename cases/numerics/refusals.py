@@ -1,0 +1,171 @@
+"""Refusals that became clearer, and options and objects that were refused or accepted."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
+
+from ._helpers import f32
+
+defaults(platforms=("cpu",))
+
+COMPRESS_ASKED_FOR_A_BOOL = deviation(
+    "jax<0.11",
+    params=["compress"],
+    outcome="ok",
+    match="TracerBoolConversionError",
+    reason="the condition was used as a Python bool",
+    issue="jax-ml/jax@bbcf534ef2c4",
+)
+PATH_WITHOUT_A_MESSAGE = deviation(
+    "jax<0.7.1",
+    params=["einsum"],
+    outcome="ok",
+    reason="the error had no message",
+    issue="jax-ml/jax@d405ce2aec2a",
+)
+TRANSPOSED_TWICE = deviation(
+    "jax<0.4.34",
+    params=["trace"],
+    outcome="ok",
+    match="TypeError",
+    reason="the error was about a permutation",
+    issue="jax-ml/jax@6072f97961c7",
+)
+VERIFIER_REFUSED = deviation(
+    "jax<0.4.36",
+    params=["pad"],
+    outcome="ok",
+    reason="the verifier of StableHLO refused the program",
+    issue="jax-ml/jax@17825882d2bb",
+)
+ASSERTION_FAILED = deviation(
+    "jax<0.7.2",
+    params=["polygamma"],
+    outcome="ok",
+    match="AssertionError",
+    reason="an assertion failed",
+    issue="jax-ml/jax@b2dd054f2600",
+)
+INT4_NOT_LOWERED = deviation(
+    "jax<0.7.2",
+    params=["abs"],
+    outcome="ok",
+    reason="the program could not be lowered, or ran",
+    issue="jax-ml/jax@d3998831f532",
+)
+SQUARE = np.ones((2, 2), np.float32)
+REFUSED = {
+    "compress": (
+        lambda: jax.jit(jnp.compress)(np.array([True, False]), f32(1, 2)),
+        ("ConcretizationTypeError", "size argument"),
+    ),
+    "einsum": (
+        lambda: jnp.einsum("ij,ik,il->jkl", SQUARE, SQUARE, SQUARE, optimize=[(0, 1, 2)]),
+        ("NotImplementedError", "3 or more operands"),
+    ),
+    "trace": (
+        lambda: jnp.trace(np.ones((2, 2, 2), np.float32), axis1=1, axis2=-2),
+        ("ValueError", "axis1 and axis2"),
+    ),
+    "pad": (lambda: lax.pad(f32(1, 2), f32(0), [(1, 0, 0)]), ("ValueError", "must be a scalar")),
+    "polygamma": (
+        lambda: jax.scipy.special.polygamma(1.0, 2.0),
+        ("ValueError", "must be of integer type"),
+    ),
+    "abs": (lambda: lax.abs(jnp.asarray(f32(1, -2), jnp.int4)), ("TypeError", "narrow-width")),
+}
+
+
+@probe(
+    source="jax-ml/jax@17825882d2bb",
+    params=[*REFUSED],
+    deviations=[
+        COMPRESS_ASKED_FOR_A_BOOL,
+        PATH_WITHOUT_A_MESSAGE,
+        TRANSPOSED_TWICE,
+        VERIFIER_REFUSED,
+        ASSERTION_FAILED,
+        INT4_NOT_LOWERED,
+    ],
+)
+def refused_argument(env, name):
+    """A wrong argument is refused with an error that names it."""
+    call, (error, words) = REFUSED[name]
+    return Observed(refusal(call, words), reference=f"{error}: {words}")
+
+
+LEAVES_CONVERTED = deviation(
+    "jax<0.8.1",
+    error="TypeError",
+    reason="objects in a list were flattened as pytrees, and not converted",
+    issue="jax-ml/jax#32725",
+)
+
+
+@jax.tree_util.register_pytree_node_class
+class Doubled:
+    """A pytree of a number that converts itself to twice this number."""
+
+    def __init__(self, number):
+        """Keep the number."""
+        self.number = number
+
+    def __jax_array__(self):
+        """Return twice the number."""
+        return jnp.asarray(2 * self.number)
+
+    def tree_flatten(self):
+        """Return the number as a leaf."""
+        return (self.number,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        """Return an object of its leaf."""
+        return cls(*leaves)
+
+
+@probe(source="jax-ml/jax#32725", deviations=[LEAVES_CONVERTED])
+def list_of_convertible_pytrees(env):
+    """`jnp.array` of a list of pytrees with `__jax_array__` converts them from 0.8.1 on."""
+    return Observed(jnp.array([Doubled(1), Doubled(2)]), reference=np.int32([2, 4]))
+
+
+NO_HALF_BYTES = deviation(
+    "jax<0.5",
+    error="ValueError",
+    match="verifier errors",
+    reason="the number of int4 in a byte was taken for 1",
+    issue="jax-ml/jax@75f36dc3ea61",
+)
+
+
+@probe(source="jax-ml/jax@75f36dc3ea61", deviations=[NO_HALF_BYTES])
+def bytes_viewed_as_int4(env):
+    """`x.view(jnp.int4)` of bytes gives the lower and the upper half of each from 0.5.0 on."""
+    result = jnp.asarray(np.int8([0x12, 0x34])).view(jnp.int4)
+    return Observed(result.astype(np.int32), reference=np.int32([2, 1, 4, 3]))
+
+
+ANY_PRECISION_ACCEPTED = deviation(
+    "jax<0.4.31",
+    outcome="ok",
+    reason="values of options were not checked when set",
+    issue="jax-ml/jax@fa7307714671",
+)
+
+
+@probe(source="jax-ml/jax@fa7307714671", deviations=[ANY_PRECISION_ACCEPTED])
+def unknown_precision(env):
+    """An unknown value of `jax_default_matmul_precision` is a ValueError from 0.4.31 on."""
+    before = jax.config.jax_default_matmul_precision
+    outcome = refusal(lambda: jax.config.update("jax_default_matmul_precision", "most"), "new enum")
+    if outcome == "ran":
+        jax.config.update("jax_default_matmul_precision", before)
+    return Observed(outcome, reference="ValueError: new enum")
