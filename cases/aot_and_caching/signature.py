@@ -7,6 +7,7 @@ factory (0.8.1), and keywords that were added and removed.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, deviation, probe
@@ -269,6 +270,48 @@ def not_an_array_returned(env):
     text = format_error(lambda: jax.jit(describe)(1.0))
     result = [text.split(":")[0], "returned a value of type" in text, "describe" in text]
     return Observed(result, ["TypeError", True, True])
+
+
+PLACE_NOT_NAMED = deviation(
+    "jax<0.6.2", outcome="ok", reason="the error named neither the function nor the place"
+)
+FUNCTION_FOR_THE_PLACE = deviation(
+    "jax>=0.7,<0.10.2",
+    outcome="ok",
+    reason="the error gave the function where it should have given the place",
+    issue="jax-ml/jax@63364b0f42ef",
+)
+
+
+@probe(source="jax-ml/jax@63364b0f42ef", deviations=[PLACE_NOT_NAMED, FUNCTION_FOR_THE_PLACE])
+def place_of_what_is_not_an_array(env):
+    """The error for a string among the results names its place in them."""
+    observed = {}
+    for place, value in {"['unit']": {"value": 1.0, "unit": "m"}, "[1][0]": (1.0, ["m"])}.items():
+        text = format_error(lambda value=value: jax.jit(lambda: value)())
+        observed[place] = f"at output component {place}," in text
+    return Observed(observed, dict.fromkeys(observed, True))
+
+
+NUMBER_OF_PYTHON = deviation(
+    "jax<0.6.1",
+    error="AttributeError",
+    match="'int' object has no attribute 'astype'",
+    reason="an inlined function returned a constant as a number of Python",
+    issue="jax-ml/jax#27545",
+)
+
+
+@probe(source="jax-ml/jax#27545", deviations=[NUMBER_OF_PYTHON])
+def inlined_constant(env):
+    """Under jit, a `jit(inline=True)` that returns `jnp.array(1)` returns an array."""
+
+    @jax.jit
+    def f(x):
+        one = jax.jit(lambda: jnp.array(1), inline=True)()
+        return x + one.astype(np.float32)
+
+    return Observed(f(np.float32(2)), np.float32(3))
 
 
 INLINED_AT_LOWERING = deviation(

@@ -78,3 +78,35 @@ def returned_from_jit(env):
     """A jitted function cannot return an object with `__jax_array__`."""
     observed = outcome(lambda: jax.jit(returned)(X), "Triggering __jax_array__")
     return Observed(observed, "ValueError: Triggering __jax_array__")
+
+
+class Convertible(Wrapped):
+    """An object that only JAX can convert to an array."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("not for NumPy")
+
+
+FIELDS_TAKEN_FOR_ELEMENTS = deviation(
+    "jax<0.8.1",
+    params=["list"],
+    error="RuntimeError",
+    match="not for NumPy",
+    reason="in a list, an object that is a pytree was given to NumPy",
+    issue="jax-ml/jax#32725",
+)
+
+
+@probe(
+    source="jax-ml/jax#32725",
+    params={"alone": {"nested": False}, "list": {"nested": True}},
+    deviations=[FIELDS_TAKEN_FOR_ELEMENTS],
+)
+def converted_pytree(env, nested):
+    """`jnp.asarray` converts an object with `__jax_array__` that is a pytree, also in a list."""
+    cls = type("Local", (Convertible,), {})
+    jax.tree_util.register_pytree_node(
+        cls, lambda node: ((node.value,), None), lambda _, children: cls(*children)
+    )
+    x = [cls(X), cls(X)] if nested else cls(X)
+    return Observed(jnp.asarray(x), np.stack([X, X]) if nested else X)

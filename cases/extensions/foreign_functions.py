@@ -142,3 +142,40 @@ def foreign_call_in_shards(env, check):
         check=check,
     )
     return Observed(jax.jit(f)(x), np.stack([FACTOR * s for s in range(1, 5)]))
+
+
+BYTES_OF_ONE = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    reason="an array of booleans became one of bytes, all of them equal to the first",
+    issue="jax-ml/jax@563cd58e44d7",
+)
+
+
+def attributes_of(types, **attributes):
+    """Return the line of the lowered program that calls a function without arguments."""
+    lowered = jax.jit(lambda: call("function", types, **attributes)).lower().as_text()
+    return next(line for line in lowered.splitlines() if "custom_call" in line)
+
+
+@probe(source="jax-ml/jax@563cd58e44d7", releases="jax>=0.5", deviations=[BYTES_OF_ONE])
+def array_of_booleans(env):
+    """An attribute that is a NumPy array of booleans reaches the function with its elements."""
+    line = attributes_of(jax.ShapeDtypeStruct((), np.float32), mask=np.array([True, False]))
+    attribute = line.partition("mask = ")[2].partition("}")[0]
+    return Observed(attribute, "dense<[true, false]> : tensor<2xi1>")
+
+
+NARROWED = deviation(
+    "jax>=0.8.2,<0.9",
+    outcome="ok",
+    reason="the type of a result was converted to that of 32-bit mode",
+    issue="jax-ml/jax#34047",
+)
+
+
+@probe(source="jax-ml/jax#34047", releases="jax>=0.5", deviations=[NARROWED])
+def result_of_64_bits(env):
+    """A foreign function may return float64 in 32-bit mode."""
+    line = attributes_of(jax.ShapeDtypeStruct((3,), np.float64))
+    return Observed(line.rpartition("-> ")[2].strip(), "tensor<3xf64>")

@@ -240,6 +240,23 @@ def arrays_of_keys(env):
     return Observed(run_draw(moved), reference=expected)
 
 
+NO_VALUE_FOR_A_MISSING_KEY = deviation(
+    "jax<0.8.2",
+    error="ValueError",
+    match="Unsupported dtype for gather fill_value",
+    reason="a gather of keys had no fill value",
+    issue="jax-ml/jax#33476",
+)
+
+
+@probe(source="jax-ml/jax#33476", deviations=[NO_VALUE_FOR_A_MISSING_KEY])
+def keys_out_of_bounds(env):
+    """`keys.at[7].get(mode="fill")` beyond the end is the key whose bits are all ones."""
+    keys = jax.random.wrap_key_data(np.arange(6, dtype=np.uint32).reshape(3, 2))
+    taken = jax.jit(lambda keys: keys.at[np.array([1, 7])].get(mode="fill"))(keys)
+    return Observed(data(taken), np.array([[2, 3], [2**32 - 1] * 2], np.uint32))
+
+
 @probe(source="jax-ml/jax@8949a63ce18d", config={"jax_debug_key_reuse": True})
 def reuse(env):
     """With the key reuse checker on, a second draw from a key is an error.

@@ -95,6 +95,31 @@ def call(env, name):
     return Observed(describe(lambda: jax.jit(fn)(EMPTY)), expected)
 
 
+SLICE_LARGER_THAN_NOTHING = deviation(
+    "jax>=0.4.38,<0.8.1",
+    params=["sort", "sort_of_rows"],
+    outcome="ok",
+    reason="the derivative of a sort is a gather, which refused slices of an empty array",
+    issue="jax-ml/jax@cab8c2293e2d",
+)
+DERIVATIVES = {
+    "sort": lambda a: jax.grad(lambda v: jnp.sort(v).sum())(a[:, 0]),
+    "sort_of_rows": lambda a: jax.jvp(lambda m: jnp.sort(m, axis=0), (a,), (a,))[1],
+    "cumsum": lambda a: jax.grad(lambda v: jnp.cumsum(v).sum())(a[:, 0]),
+}
+
+
+@probe(
+    source="jax-ml/jax@cab8c2293e2d",
+    params=[*DERIVATIVES],
+    deviations=[SLICE_LARGER_THAN_NOTHING],
+)
+def derivative(env, name):
+    """A derivative with respect to an empty array is an empty array."""
+    expected = "(0, 3) []" if name == "sort_of_rows" else "(0,) []"
+    return Observed(describe(lambda: jax.jit(DERIVATIVES[name])(EMPTY)), expected)
+
+
 NO_GATHER = deviation(
     params=["all_gather"],
     outcome="ok",

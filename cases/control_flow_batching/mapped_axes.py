@@ -1,0 +1,148 @@
+"""Mapped axes: sizes that `vmap` checks and its message names, and values that stay unmapped."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
+
+from ._helpers import floats
+
+SIZE_IGNORED = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="`axis_size` was not compared with the sizes of the arguments",
+    issue="jax-ml/jax@b12e491f0bba",
+)
+
+
+@probe(source="jax-ml/jax@b12e491f0bba", deviations=[SIZE_IGNORED])
+def size_that_does_not_fit(env):
+    """`axis_size=2` for arguments with 4 rows is refused, with and without a collective."""
+    x = floats(1, 2, 3, 4)
+    plain = jax.vmap(lambda x: 2 * x, axis_size=2)
+    mean = jax.vmap(lambda x: lax.pmean(x, "i"), axis_size=2, axis_name="i")
+    observed = {
+        "plain": refusal(lambda: plain(x), "inconsistent sizes"),
+        "pmean": refusal(lambda: mean(x), "inconsistent sizes"),
+    }
+    return Observed(observed, dict.fromkeys(observed, "ValueError: inconsistent sizes"))
+
+
+def add(x, y, z):
+    """Return the sum of three arrays."""
+    return x + y + z
+
+
+CALLS = {
+    "position": (lambda f: f(np.ones(2), np.ones(1), np.ones(2)), "argument y"),
+    "keyword": (lambda f: f(np.ones(2), z=np.ones(1), y=np.ones(2)), "kwargs['z']"),
+}
+OTHER_ARGUMENT_NAMED = deviation(
+    "jax<0.4.36",
+    params=["keyword"],
+    outcome="ok",
+    reason="keyword arguments were taken for positional ones in the order of the call",
+    issue="jax-ml/jax#24406",
+)
+
+
+@probe(source="jax-ml/jax#24406", params=[*CALLS], deviations=[OTHER_ARGUMENT_NAMED])
+def argument_of_another_size(env, name):
+    """The message about inconsistent sizes names the argument whose size differs."""
+    call, expected = CALLS[name]
+    words = ("axis 0 of argument y of", "axis 0 of kwargs['z'] of")
+    observed = refusal(lambda: call(jax.vmap(add)), *words)
+    return Observed(observed, f"ValueError: axis 0 of {expected} of")
+
+
+FEWER_NAMES_THAN_ARGUMENTS = deviation(
+    "jax>=0.4.36,<0.5.3",
+    outcome="ok",
+    reason="the message took the names of the parameters for those of the arguments",
+    issue="jax-ml/jax#26908",
+)
+
+
+@probe(source="jax-ml/jax#26908", deviations=[FEWER_NAMES_THAN_ARGUMENTS])
+def sizes_of_star_arguments(env):
+    """Inconsistent sizes of `*args` are a ValueError about sizes."""
+    f = jax.vmap(lambda x, *args: x + sum(args))
+    observed = refusal(lambda: f(np.ones(4), np.ones(2), np.ones(2)), "inconsistent sizes")
+    return Observed(observed, "ValueError: inconsistent sizes")
+
+
+NO_RULE_FOR_A_BARRIER = deviation(
+    "jax<0.4.38",
+    error="NotImplementedError",
+    match="Batching rule for 'optimization_barrier' not implemented",
+    reason="a barrier had no batching rule",
+    issue="jax-ml/jax@944d822ce644",
+)
+
+
+@probe(source="jax-ml/jax@944d822ce644", releases="jax>=0.4.33", deviations=[NO_RULE_FOR_A_BARRIER])
+def barrier_in_lanes(env):
+    """`lax.optimization_barrier` under vmap returns its operands, mapped as they are."""
+    x, y = floats(1, 2), np.arange(6, dtype=np.float32).reshape(3, 2)
+    f = jax.vmap(lambda *pair: lax.optimization_barrier(pair), (0, 1), (0, 1))
+    return Observed(jax.jit(f)(x, y), (x, y))
+
+
+ZERO_OUT_OF_BOUNDS = deviation(
+    "jax<0.9",
+    params=["lanes"],
+    outcome="ok",
+    reason="the transpose of the gather dropped indices that the gather had clamped",
+    issue="jax-ml/jax#34228",
+)
+
+
+@probe(
+    source="jax-ml/jax#34228",
+    params={"one": {"batched": False}, "lanes": {"batched": True}},
+    deviations=[ZERO_OUT_OF_BOUNDS],
+)
+def gradient_at_a_clamped_index(env, batched):
+    """`lax.dynamic_index_in_dim` takes the last row for an index that is too large.
+
+    The gradient is that of the row that was taken, also for an index for each lane.
+    """
+    x, rows = floats(1, 2, 3), np.array([1, 7, -9], np.int32)
+
+    def take(x, row):
+        return lax.dynamic_index_in_dim(x, row, keepdims=False) ** 2
+
+    def total(x):
+        if batched:
+            return jax.vmap(take, (None, 0))(x, rows).sum()
+        return sum(take(x, row) for row in rows)
+
+    value, gradient = jax.jit(jax.value_and_grad(total))(x)
+    return Observed((value, gradient), (np.float64(14), np.array([2.0, 4.0, 6.0])))
+
+
+SCAN_MAPS_ITS_CARRY = deviation(
+    "jax<0.6.1",
+    error="ValueError",
+    match="out_axes",
+    reason="a carry that a scan only reads was mapped in a branch with a mapped predicate",
+    issue="google/flax#4709",
+)
+
+
+@probe(source="google/flax#4709", deviations=[SCAN_MAPS_ITS_CARRY])
+def scan_that_only_reads(env):
+    """A carry that a scan returns unchanged stays unmapped, so `out_axes=None` accepts it."""
+
+    def read(_, y):
+        return lax.scan(lambda y, _: (y, None), y, length=2)[0]
+
+    def f(x, y):
+        return lax.cond(x < 0, read, read, x, y)
+
+    mapped = jax.vmap(f, (0, None), None)
+    return Observed(jax.jit(mapped)(floats(-1, 1), np.float32(7)), np.float64(7))

@@ -1,0 +1,160 @@
+"""Options: values that they accept, and decorators and contexts that set them for a while."""
+
+from __future__ import annotations
+
+import operator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
+
+from ._helpers import call_outcome, floats
+
+defaults(platforms=("cpu",))
+
+
+def find_enable_x64():
+    """Return the context of 64-bit types; it moved to the top level in 0.8.0."""
+    return jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
+
+DECORATORS = {
+    "matmul_precision": (
+        lambda: jax.default_matmul_precision("float32"),
+        lambda: str(jax.config.jax_default_matmul_precision),
+        "None",
+    ),
+    "enable_x64": (lambda: find_enable_x64()(True), lambda: str(jnp.sin(1.0).dtype), "float32"),
+    "debug_nans": (
+        lambda: jax.debug_nans(True),
+        lambda: call_outcome(lambda: jnp.log(-1.0)),
+        "ran",
+    ),
+    "rank_promotion": (
+        lambda: jax.numpy_rank_promotion("raise"),
+        lambda: call_outcome(lambda: jnp.ones((2, 2)) + np.ones(2)),
+        "ran",
+    ),
+}
+
+
+LEFT_SET = deviation(
+    "jax>=0.5.3,<0.10.2",
+    params=["matmul_precision", "debug_nans", "rank_promotion"],
+    outcome="ok",
+    reason="all calls shared one memory of the option before, which the inner call replaced",
+    issue="jax-ml/jax@ae7fcea37e4c",
+)
+X64_LEFT_SET = deviation(
+    "jax>=0.8,<0.10.2",
+    params=["enable_x64"],
+    outcome="ok",
+    reason="all calls shared one memory of the option before, which the inner call replaced",
+    issue="jax-ml/jax@ae7fcea37e4c",
+)
+
+
+@probe(source="jax-ml/jax@ae7fcea37e4c", params=[*DECORATORS], deviations=[LEFT_SET, X64_LEFT_SET])
+def decorator_of_a_recursion(env, name):
+    """An option that a decorator sets is restored, also if the function calls itself."""
+    decorator, read, before = DECORATORS[name]
+
+    @decorator()
+    def recurse(again):
+        return recurse(again - 1) if again else None
+
+    recurse(0)
+    once = read()
+    recurse(1)
+    return Observed({"called": once, "by itself": read()}, {"called": before, "by itself": before})
+
+
+ACCEPTED = deviation(
+    "jax<0.4.31",
+    outcome="ok",
+    reason="the value of an option was not checked",
+    issue="jax-ml/jax@fa7307714671",
+)
+
+
+@probe(source="jax-ml/jax@fa7307714671", deviations=[ACCEPTED])
+def values_of_an_option(env):
+    """`jax.config.update` refuses a value that an option does not have."""
+    values = {
+        "jax_default_matmul_precision": ("exact", 3),
+        "jax_numpy_dtype_promotion": ("loose", None),
+        "jax_numpy_rank_promotion": ("forbid", 3),
+        "jax_default_prng_impl": ("mersenne", None),
+    }
+    observed = {
+        f"{option}={value!r}": refusal(lambda o=option, v=value: jax.config.update(o, v)) != "ran"
+        for option, choices in values.items()
+        for value in choices
+    }
+    return Observed(observed, dict.fromkeys(observed, True))
+
+
+NOT_CONVERTED = deviation(
+    "jax<0.8.1",
+    outcome="ok",
+    reason="the option kept a value of another type",
+    issue="jax-ml/jax#20611",
+)
+
+
+@probe(source="jax-ml/jax#20611", deviations=[NOT_CONVERTED])
+def values_of_a_boolean_option(env):
+    """A value that `jax_debug_nans` is set to becomes a boolean, as `bool` makes it."""
+    observed, expected = {}, {}
+    for value in (True, 0, 2, None, "", "False", []):
+        jax.config.update("jax_debug_nans", value)
+        observed[repr(value)] = repr(jax.config.jax_debug_nans)
+        expected[repr(value)] = repr(bool(value))
+    return Observed(observed, expected)
+
+
+ONLY_BOOLEANS = deviation(
+    "jax<0.8",
+    error="TypeError",
+    match="incompatible function arguments",
+    reason="the setting of 64-bit mode had to be a boolean",
+    issue="jax-ml/jax#20611",
+)
+REFUSED_WITHOUT_A_NAME = deviation(
+    "jax>=0.8,<0.8.1",
+    outcome="ok",
+    reason="a setting that was no boolean was refused at the first operation, as std::bad_cast",
+    issue="jax-ml/jax#20611",
+)
+
+
+@probe(source="jax-ml/jax#20611", deviations=[ONLY_BOOLEANS, REFUSED_WITHOUT_A_NAME])
+def number_for_64_bit_mode(env):
+    """`jax_enable_x64` may be set to 0 or 1; a text such as "False" counts as true."""
+    dtypes = []
+    for value in (1, 0, "False"):
+        jax.config.update("jax_enable_x64", value)
+        dtypes.append(call_outcome(lambda: dtypes.append(jnp.ones(1).dtype.name)))
+    return Observed(dtypes, ["float64", "ran", "float32", "ran", "float64", "ran"])
+
+
+NO_SOURCE_OF_A_BUILTIN = deviation(
+    "jax<0.4.31",
+    error="AttributeError",
+    match="func_src_info",
+    reason="the explanation needed the source of the function",
+    issue="jax-ml/jax@ffa39c0858b9",
+)
+
+
+@probe(
+    source="jax-ml/jax@ffa39c0858b9",
+    config={"jax_explain_cache_misses": True},
+    deviations=[NO_SOURCE_OF_A_BUILTIN],
+)
+def explained_builtin(env):
+    """With `jax_explain_cache_misses`, a function without Python source can be jitted."""
+    return Observed(jax.jit(operator.add)(floats(1, 2), floats(3, 4)), floats(4, 6))
