@@ -59,22 +59,6 @@ def argument_of_another_size(env, name):
     return Observed(observed, f"ValueError: axis 0 of {expected} of")
 
 
-FEWER_NAMES_THAN_ARGUMENTS = deviation(
-    "jax>=0.4.36,<0.5.3",
-    outcome="ok",
-    reason="the message took the names of the parameters for those of the arguments",
-    issue="jax-ml/jax#26908",
-)
-
-
-@probe(source="jax-ml/jax#26908", deviations=[FEWER_NAMES_THAN_ARGUMENTS])
-def sizes_of_star_arguments(env):
-    """Inconsistent sizes of `*args` are a ValueError about sizes."""
-    f = jax.vmap(lambda x, *args: x + sum(args))
-    observed = refusal(lambda: f(np.ones(4), np.ones(2), np.ones(2)), "inconsistent sizes")
-    return Observed(observed, "ValueError: inconsistent sizes")
-
-
 NO_RULE_FOR_A_BARRIER = deviation(
     "jax<0.4.38",
     error="NotImplementedError",
@@ -90,39 +74,6 @@ def barrier_in_lanes(env):
     x, y = floats(1, 2), np.arange(6, dtype=np.float32).reshape(3, 2)
     f = jax.vmap(lambda *pair: lax.optimization_barrier(pair), (0, 1), (0, 1))
     return Observed(jax.jit(f)(x, y), (x, y))
-
-
-ZERO_OUT_OF_BOUNDS = deviation(
-    "jax<0.9",
-    params=["lanes"],
-    outcome="ok",
-    reason="the transpose of the gather dropped indices that the gather had clamped",
-    issue="jax-ml/jax#34228",
-)
-
-
-@probe(
-    source="jax-ml/jax#34228",
-    params={"one": {"batched": False}, "lanes": {"batched": True}},
-    deviations=[ZERO_OUT_OF_BOUNDS],
-)
-def gradient_at_a_clamped_index(env, batched):
-    """`lax.dynamic_index_in_dim` takes the last row for an index that is too large.
-
-    The gradient is that of the row that was taken, also for an index for each lane.
-    """
-    x, rows = floats(1, 2, 3), np.array([1, 7, -9], np.int32)
-
-    def take(x, row):
-        return lax.dynamic_index_in_dim(x, row, keepdims=False) ** 2
-
-    def total(x):
-        if batched:
-            return jax.vmap(take, (None, 0))(x, rows).sum()
-        return sum(take(x, row) for row in rows)
-
-    value, gradient = jax.jit(jax.value_and_grad(total))(x)
-    return Observed((value, gradient), (np.float64(14), np.array([2.0, 4.0, 6.0])))
 
 
 SCAN_MAPS_ITS_CARRY = deviation(

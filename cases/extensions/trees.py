@@ -214,32 +214,3 @@ def all_leaves_of_arrays(env):
         "list": tree_util.all_leaves([arrays], is_leaf=has_no_children),
     }
     return Observed(observed, {"arrays": True, "list": False})
-
-
-KEY_WITHOUT_THAT_ATTRIBUTE = deviation(
-    "jax>=0.9.2,<0.11",
-    outcome="ok",
-    reason="the message took every key for one of a dictionary, which failed itself",
-    issue="jax-ml/jax#25659",
-)
-
-
-@probe(source="jax-ml/jax#25659", deviations=[KEY_WITHOUT_THAT_ATTRIBUTE])
-def node_of_another_size(env):
-    """`vmap` with `in_axes` that has fewer fields than a node of the same class is a ValueError."""
-
-    class Fields:
-        def __init__(self, **fields):
-            self.fields = fields
-
-    tree_util.register_pytree_with_keys(
-        Fields,
-        lambda node: (
-            [(tree_util.GetAttrKey(k), v) for k, v in node.fields.items()],
-            tuple(node.fields),
-        ),
-        lambda names, values: Fields(**dict(zip(names, values, strict=True))),
-    )
-    f = jax.vmap(lambda node: node.fields["x"], in_axes=(Fields(x=0),))
-    observed = outcome(lambda: f(Fields(x=floats(1, 2), y=floats(3, 4))), "in_axes")
-    return Observed(observed, "ValueError: in_axes")

@@ -101,42 +101,6 @@ def refused_argument(env, name):
     return Observed(refusal(call, words), reference=f"{error}: {words}")
 
 
-LEAVES_CONVERTED = deviation(
-    "jax<0.8.1",
-    error="TypeError",
-    reason="objects in a list were flattened as pytrees, and not converted",
-    issue="jax-ml/jax#32725",
-)
-
-
-@jax.tree_util.register_pytree_node_class
-class Doubled:
-    """A pytree of a number that converts itself to twice this number."""
-
-    def __init__(self, number):
-        """Keep the number."""
-        self.number = number
-
-    def __jax_array__(self):
-        """Return twice the number."""
-        return jnp.asarray(2 * self.number)
-
-    def tree_flatten(self):
-        """Return the number as a leaf."""
-        return (self.number,), None
-
-    @classmethod
-    def tree_unflatten(cls, _, leaves):
-        """Return an object of its leaf."""
-        return cls(*leaves)
-
-
-@probe(source="jax-ml/jax#32725", deviations=[LEAVES_CONVERTED])
-def list_of_convertible_pytrees(env):
-    """`jnp.array` of a list of pytrees with `__jax_array__` converts them from 0.8.1 on."""
-    return Observed(jnp.array([Doubled(1), Doubled(2)]), reference=np.int32([2, 4]))
-
-
 NO_HALF_BYTES = deviation(
     "jax<0.5",
     error="ValueError",
@@ -151,21 +115,3 @@ def bytes_viewed_as_int4(env):
     """`x.view(jnp.int4)` of bytes gives the lower and the upper half of each from 0.5.0 on."""
     result = jnp.asarray(np.int8([0x12, 0x34])).view(jnp.int4)
     return Observed(result.astype(np.int32), reference=np.int32([2, 1, 4, 3]))
-
-
-ANY_PRECISION_ACCEPTED = deviation(
-    "jax<0.4.31",
-    outcome="ok",
-    reason="values of options were not checked when set",
-    issue="jax-ml/jax@fa7307714671",
-)
-
-
-@probe(source="jax-ml/jax@fa7307714671", deviations=[ANY_PRECISION_ACCEPTED])
-def unknown_precision(env):
-    """An unknown value of `jax_default_matmul_precision` is a ValueError from 0.4.31 on."""
-    before = jax.config.jax_default_matmul_precision
-    outcome = refusal(lambda: jax.config.update("jax_default_matmul_precision", "most"), "new enum")
-    if outcome == "ran":
-        jax.config.update("jax_default_matmul_precision", before)
-    return Observed(outcome, reference="ValueError: new enum")

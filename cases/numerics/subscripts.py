@@ -114,23 +114,6 @@ def gradient_of_clipped_reads(env, name):
     return Observed(gradients(f32(1, 2), np.array([7])), reference=expected)
 
 
-KEYS_HAD_NO_FILL_VALUE = deviation(
-    "jax<0.8.2",
-    error="ValueError",
-    match="Unsupported dtype for gather fill_value key",
-    reason="keys had no fill value",
-    issue="jax-ml/jax#33476",
-)
-
-
-@probe(source="jax-ml/jax#33476", deviations=[KEYS_HAD_NO_FILL_VALUE])
-def key_out_of_bounds(env):
-    """`jnp.take` of keys out of bounds gives a key of largest words from 0.8.2 on."""
-    keys = jax.random.split(jax.random.key(0), 4)
-    result = jax.random.key_data(jnp.take(keys, 100, axis=0))
-    return Observed(result, reference=np.uint32([2**32 - 1] * 2))
-
-
 FLOAT_BESIDE_ARRAY = deviation(
     "jax<0.5.3",
     outcome="ok",
@@ -207,36 +190,20 @@ def slice_object_of_pallas(env):
 
 SLICE_OF_NOTHING = deviation(
     "jax<0.8.1",
-    params=["gather"],
     error="TypeError",
     match="Slice size at index 0 in gather op is out of range",
     reason="the size of a slice was checked even if none is read",
     issue="jax-ml/jax@cab8c2293e2d",
 )
-SORT_OF_NOTHING = deviation(
-    "jax>=0.4.38,<0.8.1",
-    params=["derivative_of_sort"],
-    error="TypeError",
-    match="Slice size at index 0 in gather op is out of range",
-    reason="the derivative reads one element at each index",
-    issue="jax-ml/jax@cab8c2293e2d",
-)
 ROWS = lax.GatherDimensionNumbers((1,), (0,), (0,))
-READS_OF_NOTHING = {
-    "gather": lambda x: lax.gather(x, np.zeros((0, 1), int), ROWS, (1, 3)),
-    "derivative_of_sort": lambda x: jax.jvp(lambda x: jnp.sort(x, axis=0), (x,), (x,))[1],
-}
 
 
-@probe(
-    source="jax-ml/jax@cab8c2293e2d",
-    params=[*READS_OF_NOTHING],
-    deviations=[SLICE_OF_NOTHING, SORT_OF_NOTHING],
-)
-def no_rows(env, name):
-    """A read of no rows from an array of no rows, which the derivative of a sort is, too."""
+@probe(source="jax-ml/jax@cab8c2293e2d", deviations=[SLICE_OF_NOTHING])
+def no_rows(env):
+    """A read of no rows from an array of no rows."""
     x = np.zeros((0, 3), np.float32)
-    return Observed(jax.jit(READS_OF_NOTHING[name])(x), reference=x)
+    read = jax.jit(lambda x: lax.gather(x, np.zeros((0, 1), int), ROWS, (1, 3)))
+    return Observed(read(x), reference=x)
 
 
 DIAGONAL_WRAPPED = deviation(
