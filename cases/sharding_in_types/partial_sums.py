@@ -11,7 +11,7 @@ from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import numbers, put
 
-defaults(devices=2, platforms=("cpu",), releases="jax>=0.7.1")
+defaults(devices=2, platforms=("cpu",), releases="jax>=0.7.2")
 
 reshard = getattr(jax, "reshard", None) or jax.sharding.reshard
 
