@@ -72,7 +72,6 @@ SPEC_NOT_CHECKED = deviation(
     params=["name_as_spec", "tuple_as_spec"],
     outcome="ok",
     reason="the type of the spec was not checked",
-    issue="jax-ml/jax@034a827a4d16",
 )
 ATTRIBUTE_OF_SPEC = deviation(
     "jax>=0.6.1,<0.6.2",
