@@ -1,0 +1,88 @@
+"""Layouts of arrays on a CPU: the order of axes in memory must not change the values.
+
+`jax.experimental.layout` has `Format(Layout(...), sharding)` from 0.7.0; before, the two classes
+were `Layout(DeviceLocalLayout(...), sharding)`.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.experimental.layout as layouts
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import ending
+
+defaults(platforms=("cpu",), devices=2, releases="jax>=0.4.33")
+
+MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def with_order(order, device):
+    """Return a sharding on one device with the order of axes in memory, or `AUTO` for None."""
+    sharding = SingleDeviceSharding(device)
+    if hasattr(layouts, "DeviceLocalLayout"):
+        kind, combined = layouts.DeviceLocalLayout, layouts.Layout
+    else:
+        kind, combined = layouts.Layout, layouts.Format
+    return combined(kind.AUTO) if order is None else combined(kind(order), sharding)
+
+
+def get_order(array):
+    """Return the order of an array's axes in memory."""
+    if hasattr(array, "layout"):
+        return list(array.layout.device_local_layout.major_to_minor)
+    inner = array.format.layout
+    return list(inner.major_to_minor)
+
+
+NO_LAYOUTS = deviation(
+    "jax<0.5.1",
+    outcome="raised",
+    reason="XLA for CPUs ignored layouts",
+    issue="jax-ml/jax@9442f90cb2d2",
+)
+BYTES_TAKEN_AS_ROWS = deviation(
+    "jax>=0.7,<0.10",
+    params=["move"],
+    outcome="ok",
+    reason="the bytes of the columns were copied, and taken for rows",
+)
+MOVES = {
+    "put": lambda x, _: x,
+    "move": jax.device_put,
+    "compute": lambda x, _: x + 0,
+}
+
+
+@probe(
+    source="jax-ml/jax@9442f90cb2d2",
+    params=[*MOVES],
+    deviations=[NO_LAYOUTS, BYTES_TAKEN_AS_ROWS],
+)
+def stored_by_columns(env, name):
+    """A matrix that is stored by columns keeps its values when it is moved to another device."""
+    first, second = env.devices[:2]
+    x = jax.device_put(MATRIX, with_order((1, 0), first))
+    return Observed(
+        {"order": get_order(x), "value": np.asarray(MOVES[name](x, second))},
+        {"order": [1, 0], "value": MATRIX},
+    )
+
+
+AUTO_AND_DONATED = deviation(
+    "jax<0.4.35",
+    outcome="ok",
+    reason="the layout of the result was silently taken for that of the argument",
+    issue="jax-ml/jax@e5fa9656b2f1",
+)
+
+
+@probe(source="jax-ml/jax@e5fa9656b2f1", deviations=[AUTO_AND_DONATED])
+def donated_with_an_automatic_layout(env):
+    """A donated argument with the layout `AUTO` and a result without one are refused."""
+    auto = with_order(None, env.devices[0])
+    f = jax.jit(lambda x: 2 * x, donate_argnums=0, in_shardings=auto)
+    outcome = ending(lambda: f(MATRIX), words=["Did you mean to set"])
+    return Observed(outcome, "ValueError: Did you mean to set")
