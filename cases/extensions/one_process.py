@@ -73,27 +73,3 @@ def host_local_and_global(env):
     shards = [s.data.shape for s in whole["a"].addressable_shards]
     observed = (specs, shards, jax.tree_util.tree_map(np.asarray, back))
     return Observed(observed, ({"a": "('x',)", "b": "()"}, [(1,)] * 4, TREE))
-
-
-ANOTHER_SHAPE_IGNORED = deviation(
-    "jax>=0.4.34,<0.7.1",
-    outcome="ok",
-    reason="in one process the shape of the whole array was ignored",
-    issue="jax-ml/jax@3688db9994a2",
-)
-
-
-@probe(source="jax-ml/jax@3688db9994a2", deviations=[ANOTHER_SHAPE_IGNORED])
-def shape_of_the_whole(env):
-    """`make_array_from_process_local_data` refuses a global shape that its data do not have."""
-    rows = np.zeros((2, 3), np.float32)
-    sharding = jax.sharding.SingleDeviceSharding(env.devices[0])
-
-    def make(*shape):
-        return outcome(
-            lambda: jax.make_array_from_process_local_data(sharding, rows, shape or None)
-        )
-
-    observed = {"none": make(), "same": make(2, 3), "longer": make(4, 3), "other": make(2, 6)}
-    refused = "ValueError"
-    return Observed(observed, {"none": "ran", "same": "ran", "longer": refused, "other": refused})
