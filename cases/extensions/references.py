@@ -9,8 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import ending
 
 from ._helpers import floats, new_reference, outcome
 
@@ -231,3 +234,20 @@ def used_as_an_array(env):
         "tree": lambda: jax.tree_util.tree_map(lambda r: r[...], [ref]),
     }
     return {name: outcome(use) for name, use in uses.items()}
+
+
+MOVED = deviation(
+    "jax<0.8.1",
+    outcome="ok",
+    reason="a reference without a device was copied to the devices of the program",
+    issue="jax-ml/jax@89fd5e81e004",
+)
+
+
+@probe(source="jax-ml/jax@89fd5e81e004", devices=4, releases="jax>=0.7.2", deviations=[MOVED])
+def reference_on_another_device(env):
+    """A program on a mesh refuses a reference on one device: it could not write to it in place."""
+    ref = new_reference(jnp.arange(4.0))
+    rows = NamedSharding(env.mesh(4, "x"), P("x"))
+    f = jax.jit(lambda: jnp.ones(8) + ref[...][0], out_shardings=rows)
+    return Observed(ending(f, words=["incompatible devices"]), "ValueError: incompatible devices")

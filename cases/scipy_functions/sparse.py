@@ -156,3 +156,22 @@ def index_dtype_of_bcsr(env):
     result = sparse.BCSR.from_bcoo(matrix)
     dtypes = [str(result.indices.dtype), str(result.indptr.dtype)]
     return Observed(dtypes, reference=["int16", "int16"])
+
+
+ONE_ROW_OF_ELEMENTS = deviation(
+    "jax<0.4.31",
+    error="ValueError",
+    match="inferred type",
+    reason="the shape of the product did not count the batch of the matrix",
+    issue="jax-ml/jax#21921",
+)
+
+
+@probe(source="jax-ml/jax#21921", platforms=("cpu",), deviations=[ONE_ROW_OF_ELEMENTS])
+def product_of_broadcast_elements(env):
+    """Under jit, a batched matrix whose rows share one stored element, times a sparse vector."""
+    columns = np.arange(5, dtype=np.int32).reshape(5, 1, 1)
+    matrix = sparse.BCOO((np.float32([[2]]), columns), shape=(5, 5))
+    vector = sparse.BCOO((np.float32([3]), np.array([[3]], np.int32)), shape=(5,))
+    product = jax.jit(lambda a, x: (a @ x).todense())(matrix, vector)
+    return Observed(product, np.float32([0, 0, 0, 6, 0]))

@@ -19,7 +19,7 @@ from conformance.kit.endings import ending
 defaults(devices=4, platforms=("cpu",))
 
 
-def numbers(*shape):
+def ascending(*shape):
     """Return 0, 1, 2, ... in a shape, as float32."""
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
@@ -49,9 +49,9 @@ def callback_of_each_shard(env):
         check=False,
         axis_names=["x"],
     )
-    out = jax.jit(f)(numbers(4))
+    out = jax.jit(f)(ascending(4))
     jax.effects_barrier()
-    return Observed({"seen": sorted(seen), "out": out}, {"seen": [1.0, 5.0], "out": numbers(4)})
+    return Observed({"seen": sorted(seen), "out": out}, {"seen": [1.0, 5.0], "out": ascending(4)})
 
 
 KEYS_HAVE_WORDS = deviation(
@@ -120,7 +120,7 @@ def gradient_with_an_unused_result(env, name):
     """The gradient of a map, one of whose results is not used, is that of the other result."""
     shard, out_specs, loss, exact = UNUSED[name]
     f = env.compat.shard_map(shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=out_specs)
-    gradient = jax.jit(jax.grad(lambda x: loss(f(x))))(numbers(8))
+    gradient = jax.jit(jax.grad(lambda x: loss(f(x))))(ascending(8))
     return Observed(gradient, exact)
 
 
@@ -171,7 +171,7 @@ def rule_with_symbolic_zeros(env):
     f = env.compat.shard_map(
         add, mesh=env.mesh(4, "x"), in_specs=(P("x"), P("x")), out_specs=P("x")
     )
-    x, t = numbers(4), np.ones(4, np.float32)
+    x, t = ascending(4), np.ones(4, np.float32)
     return Observed(jax.jvp(lambda a: f(a, x), (x,), (t,)), (2 * x, t))
 
 
@@ -190,8 +190,8 @@ def element_inserted_in_each_shard(env):
     f = env.compat.shard_map(
         lambda x: jnp.insert(x, 0, 7), mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x")
     )
-    exact = np.insert(numbers(8).reshape(4, 2), 0, 7, axis=1).ravel()
-    return Observed(f(numbers(8)), exact)
+    exact = np.insert(ascending(8).reshape(4, 2), 0, 7, axis=1).ravel()
+    return Observed(f(ascending(8)), exact)
 
 
 def zero_first(x, i):
@@ -237,7 +237,7 @@ def lanes_over_an_axis(env, name):
         shard, mesh=env.mesh((2, 2), ("x", "y")), in_specs=in_specs, out_specs=P("y")
     )
     lanes = jax.vmap(f, in_axes=in_axes, spmd_axis_name="x")
-    return Observed(jax.jit(lanes)(numbers(2, 4), second), exact)
+    return Observed(jax.jit(lanes)(ascending(2, 4), second), exact)
 
 
 BARE_ASSERTION = deviation(
@@ -254,7 +254,7 @@ def uneven_arguments_of_any_number(env):
     f = env.compat.shard_map(
         lambda *args, **_: args, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x")
     )
-    outcome = ending(lambda: f(numbers(3), numbers(3)), words=["not evenly divisible"])
+    outcome = ending(lambda: f(ascending(3), ascending(3)), words=["not evenly divisible"])
     return Observed(outcome, "ValueError: not evenly divisible")
 
 
@@ -276,5 +276,5 @@ def innermost_of_three_maps(env):
 
     inner = spread(spread(lambda x: 2 * x), axis_names={"y"})
     with env.compat.set_mesh(env.mesh((2, 2, 2), ("x", "y", "z"))):
-        out = jax.jit(spread(inner, axis_names={"x"}))(numbers(4))
-    return Observed(out, 2 * numbers(4))
+        out = jax.jit(spread(inner, axis_names={"x"}))(ascending(4))
+    return Observed(out, 2 * ascending(4))
