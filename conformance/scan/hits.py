@@ -212,7 +212,8 @@ class HitFinder:
             )
         if use.imported:
             yield from self._find_behaviours(f"{IMPORT}{use.module}", use)
-        if use.call is None or use.imported:
+            return
+        if use.call is None:
             return
         yield from self._find_other_arguments(name, use)
         signature = parse_signature(self._api.get_signature(name, self._old))

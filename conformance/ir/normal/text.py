@@ -123,20 +123,17 @@ class _Printer:
 
     def _order(self, computation: Computation) -> list[Instruction]:
         """Return instructions in an order that depends on the graph alone."""
-        parameters, of = computation.parameters, self._hashes.instructions
-        roots = [producer for producer, _ in computation.results]
-        reached = list(_walk([*parameters, *roots]))
+        by_hash = self._hashes.instructions.__getitem__
+        roots = [*computation.parameters, *(producer for producer, _ in computation.results)]
+        reached = list(_walk(roots))
         if len(reached) == len(computation.instructions):
             return reached
         # Effects that nothing reads, such as an outfeed, are reached from no result. Of those with
         # equal hashes the first is the one that the first of their readers reaches first.
         read = {operand for node in computation.instructions for operand in node.operands}
-        last = sorted(
-            (node for node in computation.instructions if node not in read),
-            key=lambda node: of[node],
-        )
-        by_readers = list(_walk([*parameters, *roots, *last]))
-        return list(_walk([*parameters, *roots, *sorted(by_readers, key=lambda node: of[node])]))
+        last = sorted((node for node in computation.instructions if node not in read), key=by_hash)
+        by_readers = list(_walk([*roots, *last]))
+        return list(_walk([*roots, *sorted(by_readers, key=by_hash)]))
 
 
 def _walk(roots: Sequence[Instruction]) -> Iterator[Instruction]:
