@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VERSION = 3
 """Version of the normal form; recorded with each golden error, another one is tainted."""
@@ -24,7 +28,12 @@ _SUFFIXES = "py|pyi|pyx|cc|cpp|c|h|hpp|inc|rs|so|mlir|ipynb"
 
 _FOLDERS = r"(?<![\w./:)<>~-])/(?:[\w.+@~=-]+/)+(?=[\w<])"
 
-_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+
+def _sort_listed(matched: re.Match[str]) -> str:
+    return matched[1] + ", ".join(sorted(matched[2].split(", ")))
+
+
+_RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern, flags), replacement)
     for pattern, replacement, flags in (
         # Colours of a terminal.
@@ -57,6 +66,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         # Where MLIR's verifier saw an operation made: files, lines and columns of all who called.
         (r"^[ \t]*at loc\(.*(?:\n|\Z)", "", re.MULTILINE),
+        (r"[ \t]+at loc\(.*", "", 0),
         # Links move with the documentation's host and chapters.
         (r"https?://[^\s)>\]]*[^\s)>\].,;]", "<url>", 0),
         (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?", "<date>", 0),
@@ -97,6 +107,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bDynamicJaxprTracer\(", "JitTracer(", 0),
         (r"\bPartitionSpec\(", "P(", 0),
         (r"TFRT_CPU_(\d+)", r"cpu:\1", 0),
+        # jax lists a set of classes, whose order differs between processes.
+        (r"(\bAccepted dtypes .*?are subtypes of )(\w+(?:, \w+)+)", _sort_listed, 0),
         # Counters jax and XLA append to names.
         (r"\bjit__lambda_\b", "jit__lambda", 0),
         (r"\b(jit_\w*?[A-Za-z])(?:[._]\d+)+\b", r"\1", 0),

@@ -84,6 +84,14 @@ def test_capping_is_idempotent(message: str) -> None:
             'op is wrong\nat loc("add"(callsite("f"("case.py":1:2) at "g"("s.py":5:22))))\nsee',
             "op is wrong\nsee",
         ),
+        (
+            '%0 = a.custom_call @f(%1) at loc("f"(callsite("g"("case.py":1:2))))\nsee',
+            "%0 = a.custom_call @f(%1)\nsee",
+        ),
+        (
+            "Accepted dtypes are subtypes of integer, floating, complexfloating.",
+            "Accepted dtypes are subtypes of complexfloating, floating, integer.",
+        ),
     ],
 )
 def test_noise_has_one_spelling(message: str, normal: str) -> None:
