@@ -133,6 +133,11 @@ class CaseLoader(importlib.machinery.SourceFileLoader):
         return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
 
 
+def name_case_module(file: str, family: str) -> str:
+    """Return the name under which a case file is imported."""
+    return f"{CASES}.{family}.{Path(file).stem}"
+
+
 def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
     """Import a case file, once, and return the case's function.
 
@@ -151,7 +156,7 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
         Exception: If importing the file raises any exception.
     """
     path = Path(file)
-    qualified = f"{CASES}.{family}.{path.stem}"
+    qualified = name_case_module(file, family)
     module = sys.modules.get(qualified)
     # Two projects may have a family and a file of the same name.
     if module is None or module.__file__ != str(path):

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from conformance.worker import frames, scout
+from conformance.worker.imports import ImportGraph
 from conformance.worker.job import (
     describe_interpreter,
     load_case,
     make_share_key,
+    name_case_module,
     run_job,
     run_jobs,
 )
@@ -80,7 +82,9 @@ class Server(RequestLoop):
 
     def _prepare(self) -> str:
         """Warm the server; return why it cannot fork, empty if it can."""
-        scout.warm()
+        self._imports = ImportGraph()
+        with self._imports.record():
+            scout.warm()
         reason = scout.find_fork_hazard()
         if not reason:
             # In a child: a program that is compiled here would start threads of XLA, and a process
@@ -125,6 +129,8 @@ class Server(RequestLoop):
         """Run in the child."""
         if self._spawn:
             _exec(request, fd)
+        if request["file"]:
+            self._imports.hide_others(name_case_module(request["file"], request["family"]))
         if "scout" in request:
             scout.scout(request, fd)
         elif request["share"]:
@@ -140,7 +146,8 @@ class Server(RequestLoop):
         file = header["job"].removeprefix("scout:")
         if not file:
             if "scouted" in header:
-                scout.preload(header["scouted"]["modules"])
+                with self._imports.record():
+                    scout.preload(header["scouted"]["modules"])
             return
         case_file = self._files[file]
         if "scouted" in header:
@@ -168,7 +175,8 @@ class Server(RequestLoop):
             return "in_child"
         request = case_file.parked[0]
         try:
-            load_case(file, request["family"], request["name"])
+            with self._imports.record(name_case_module(file, request["family"])):
+                load_case(file, request["family"], request["name"])
         except BaseException:  # an import that fails the second time: jobs do it themselves
             return "in_child"
         self._freeze()

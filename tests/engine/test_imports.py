@@ -131,3 +131,23 @@ def test_a_case_file_leaves_no_bytecode(bench: Bench) -> None:
     """Bytecode would hide an edit of the same size within the same second."""
     assert bench.run("return 1").outcome is Outcome.OK
     assert [path.name for path in (bench.folder / "family").iterdir()] == ["topic.py"]
+
+
+def test_a_job_sees_the_modules_of_jax_that_its_own_file_imports(bench: Bench) -> None:
+    """What another file imported before is no attribute, until the job imports it itself."""
+    sees = "import jax; return int(hasattr(jax, 'ad_checkpoint'))"
+    (bench.folder / "imports_for_others.py").write_text("import jax.ad_checkpoint\n")
+    by_another = f"sys.path.insert(0, {str(bench.folder)!r}); import imports_for_others"
+    tops = {"itself": "import jax.ad_checkpoint", "by_another": by_another, "nothing": ""}
+    for _ in range(2):
+        seen = {name: leaf_of(bench.run(sees, top=top, topic=name)) for name, top in tops.items()}
+        assert {name: leaf.data == b"1" for name, leaf in seen.items()} == {
+            "itself": True,
+            "by_another": True,
+            "nothing": False,
+        }
+    function = "from jax.ad_checkpoint import checkpoint_name; import jax; import jax.ad_checkpoint"
+    imported = bench.run(
+        f"{function}; return int(jax.ad_checkpoint.checkpoint_name is checkpoint_name)"
+    )
+    assert leaf_of(imported).data == b"1"

@@ -1,0 +1,137 @@
+"""What a case file imports of JAX, itself or through others, in a server that imports many.
+
+The fork server imports the modules of all case files. Without more, `jax.ad_checkpoint` would be
+an attribute of `jax` in a job whose file never imports it, because another file did. A fork shows
+a job the modules that its own file's imports lead to, and imports another one when the job does.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections import defaultdict
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import resolve_name
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+class ImportGraph:
+    """Which module imports which, from the moment that `import jax` has ended.
+
+    The modules that `import jax` itself loads are in every job. Only public modules of JAX are
+    hidden: what users can see as an attribute.
+    """
+
+    def __init__(self) -> None:
+        import jax  # noqa: F401 - the modules that a user has after this line
+
+        self._of_jax = frozenset(sys.modules)
+        self._imports: defaultdict[str, set[str]] = defaultdict(set)
+        self._public: frozenset[str] = frozenset()
+        self._of_file: dict[str, frozenset[str]] = {}
+
+    @contextmanager
+    def record(self, file_module: str = "") -> Iterator[None]:
+        """Record the imports of all modules that are executed within the context.
+
+        Args:
+            file_module: Name of the case file's module that is imported, if one is.
+        """
+        original = builtins.__import__
+
+        def import_recorded(
+            name: str,
+            globals: Mapping[str, object] | None = None,  # noqa: A002 - the name of `__import__`
+            locals: Mapping[str, object] | None = None,  # noqa: A002
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> types.ModuleType:
+            module = original(name, globals, locals, fromlist or (), level)
+            package = str((globals or {}).get("__package__") or "")
+            if globals and (package or not level):
+                imported = resolve_name("." * level + name, package)
+                self._imports[str(globals.get("__name__"))].update(
+                    [imported, *(f"{imported}.{item}" for item in fromlist or ())]
+                )
+            return module
+
+        builtins.__import__ = import_recorded
+        try:
+            yield
+        finally:
+            builtins.__import__ = original
+            self._public = frozenset(
+                name
+                for name in sys.modules
+                if name.startswith("jax.")
+                and not name.startswith("jax._")
+                and name not in self._of_jax
+            )
+            # Now, and not in a child: it would copy the pages of all these names.
+            self._of_file[file_module] = self._public & self.reach(file_module)
+
+    def reach(self, module: str) -> set[str]:
+        """Return the names that imports of a module lead to, with the packages they are in."""
+        reached: set[str] = set()
+        left = [module]
+        while left:
+            name = left.pop()
+            while name and name not in reached:
+                reached.add(name)
+                left += self._imports.get(name, ())
+                name = name.rpartition(".")[0]
+        return reached
+
+    def hide_others(self, file_module: str) -> None:
+        """Hide, in a child, the public modules of JAX that a case file does not import.
+
+        Args:
+            file_module: Name of the case file's module, whether or not it was imported here.
+        """
+        others = self._public - self._of_file.get(file_module, frozenset())
+        sys.meta_path.insert(0, _HiddenModules(self, sorted(others)))
+
+
+class _HiddenModules(MetaPathFinder, Loader):
+    """Imports modules that were executed before, and hidden, without executing them again."""
+
+    def __init__(self, graph: ImportGraph, names: list[str]) -> None:
+        self._graph = graph
+        self._hidden = {name: sys.modules[name] for name in names}
+        self._specs = {name: module.__spec__ for name, module in self._hidden.items()}
+        for name, module in self._hidden.items():
+            parent, _, child = name.rpartition(".")
+            package = sys.modules[parent]
+            if vars(package).get(child) is module:
+                delattr(package, child)
+        for name in names:
+            del sys.modules[name]
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: object = None,  # noqa: ARG002
+        target: object = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """Return a spec for a hidden module."""
+        return ModuleSpec(fullname, self) if fullname in self._hidden else None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Return the module as it was."""
+        return self._hidden[spec.name]
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Show what the imports of the module lead to."""
+        assert module.__spec__ is not None  # noqa: S101 - the import has set it
+        for name in sorted(self._graph.reach(module.__spec__.name) & self._hidden.keys()):
+            shown = self._hidden.pop(name)
+            shown.__spec__ = self._specs[name]
+            sys.modules[name] = shown
+            parent, _, child = name.rpartition(".")
+            setattr(sys.modules[parent], child, shown)
