@@ -28,7 +28,7 @@ def many_arguments(env, size):
     )  # fmt: skip
 
 
-@program(source="jax-ml/jax#29470", sizes=(1, 10, 100, 300))
+@program(source="jax-ml/jax#29470", sizes=(1, 10, 100))
 def many_results(env, size):
     """As many arrays are made by one call."""
     return Program(

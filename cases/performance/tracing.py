@@ -35,11 +35,11 @@ def _apply(ws, x):
 
 @probe(source="jax-ml/jax#15290", sizes=(1_000, 10_000, 100_000), platforms=("cpu",), timeout=120)
 def equations_of_a_jaxpr(env, size):
-    """Only traced: two operations of Python make two equations."""
+    """Only traced: each call of a primitive makes an equation."""
 
     def chain(x):
-        for _ in range(size // 2):
-            x = x * 2 + 1
+        for _ in range(size):
+            x = lax.sin(x)
         return x
 
     return Observed(len(jax.make_jaxpr(chain)(1.0).eqns), size)
