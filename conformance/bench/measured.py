@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from conformance.model.case import FEWEST_SIZES
+
 if TYPE_CHECKING:
     from conformance.model.case import Case
 
@@ -88,6 +90,7 @@ def make_settings(
     calls: int = 0,
     scale: bool = False,
     only_largest: bool = False,
+    only_needed: bool = False,
 ) -> dict[str, Any]:
     """Return how a worker measures a case, see `conformance.worker.measuring.Measurer`.
 
@@ -97,9 +100,12 @@ def make_settings(
         calls: Calls that look for a leak.
         scale: Whether a case without sizes is measured with arguments of several lengths.
         only_largest: Whether its largest size is enough, because nothing about growth is asked.
+        only_needed: Whether as many sizes are enough as a growth needs.
     """
     scaled = scale and not case.sizes
     sizes = SCALES if scaled else case.sizes or (None,)
+    if only_needed and len(sizes) > FEWEST_SIZES:
+        sizes = (sizes[0], *sizes[1 - FEWEST_SIZES :])
     return {
         "sizes": sizes[-1:] if only_largest else sizes,
         "scaled": scaled, "seconds": seconds, "calls": calls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.app.bench.choice import choose_measured_cases, limit_time, order_cases
-from conformance.app.bench.run import SCREENING, BenchOptions, describe_host, run_bench
+from conformance.app.bench.run import OVERVIEW, SCREENING, BenchOptions, describe_host, run_bench
 from conformance.app.context import load_context
 from conformance.bench.comparison import SUSPICIOUS
 from conformance.bench.stored import compare_with_known, load_stored_bench
@@ -60,6 +61,11 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=1), help="Measure again what differs by so much in the first rounds.",
 )  # fmt: skip
 @click.option(
+    "--overview", is_flag=True,
+    help="For many cells: one round of three sizes, and only what differs by half is measured "
+    "again; instead of --rounds, --precision and --threshold.",
+)  # fmt: skip
+@click.option(
     "--scale", is_flag=True,
     help="Measure cases without sizes with arguments 1, 2, 4 and 8 times as long.",
 )  # fmt: skip
@@ -82,6 +88,7 @@ def command(
     markdown: Path | None,
     threshold: float,
     jobs: int,
+    overview: bool,
     scale: bool,
     minutes: float | None,
     known: Path | None,
@@ -96,7 +103,7 @@ def command(
 
     conformance bench --cell 0.8.1 --cell 0.8.2
     conformance bench 'performance/rows*' --cell 0.6.2 --cell 0.7.2 --cell latest
-    conformance bench --matrix releases --rounds 2 --markdown performance.md
+    conformance bench --matrix releases --overview --jobs 2 --markdown performance.md
     conformance bench train.py --cell 0.8.1 --cell latest
     conformance bench --cell 0.10.1 --cell 'path:/opt/jax-dev/bin/python'
     conformance bench --cell latest --cell nightly --minutes 5 --known time.json --json time.json
@@ -116,13 +123,8 @@ def command(
         timed = limit_time(
             order_cases(context, chosen, where, datetime.now(UTC).date()), minutes * 60
         )
-    options = BenchOptions(
-        precision=precision / 100,
-        screening=rounds,
-        jobs=jobs,
-        threshold=threshold / 100,
-        scale=scale,
-    )
+    asked = BenchOptions(precision=precision / 100, screening=rounds, threshold=threshold / 100)
+    options = replace(OVERVIEW if overview else asked, jobs=jobs, scale=scale)
     with explain_interrupt("nothing is kept"):
         found = run_bench(
             context, timed, where, options, lambda one: output.print(describe_comparison(one))

@@ -57,7 +57,7 @@ SECOND_LOOK: Final = 3
 CONFIRMING: Final = 40
 """Rounds at most that decide about a suspicion, of its two cells alone."""
 CONFIRMING_SECONDS: Final = 60.0
-"""Seconds after which no further round begins, of a case that takes long."""
+"""Seconds after which no further round of a case begins."""
 LEAST: Final = 10
 """Rounds that decide, at least."""
 GLANCE: Final = 4
@@ -78,6 +78,8 @@ class BenchOptions:
         jobs: Cases that are measured at the same time, each with one job at a time.
         threshold: Distance of the first estimate of a ratio from 1 that asks for more rounds.
         scale: Whether cases without sizes are measured with arguments of several lengths.
+        only_needed: Whether as many sizes of a case are enough as its growth needs.
+        confirming: Seconds of the rounds of two cells after which no further one begins.
     """
 
     precision: float = 0.02
@@ -86,6 +88,14 @@ class BenchOptions:
     screening: int = SCREENING
     jobs: int = 1
     threshold: float = SUSPICIOUS
+    only_needed: bool = False
+    confirming: float = CONFIRMING_SECONDS
+
+
+OVERVIEW: Final = BenchOptions(
+    precision=0.1, seconds=0.15, screening=1, threshold=0.5, only_needed=True, confirming=15.0
+)
+"""Options that show what became half as slow again in any of many cells."""
 
 
 @dataclass(slots=True)
@@ -201,7 +211,7 @@ class CellMeasurer:
         fresh = _CaseRounds(case)
         decided: tuple[TimeComparison, ...] = ()
         grows = any(one.is_suspicious for one in found.growth)
-        end = time.monotonic() + CONFIRMING_SECONDS
+        end = time.monotonic() + self._options.confirming
         for number in range(CONFIRMING):
             self._measure_round(fresh, pair, number + LEAK_ROUNDS, only_largest=not grows)
             if fresh.problems:
@@ -214,13 +224,17 @@ class CellMeasurer:
             is_gone = not any(one.is_suspicious(self._options.threshold) for one in decided)
             if is_late or (number + 1 == GLANCE and is_gone):
                 break
-            if number + 1 >= LEAST and all(
-                one.is_decided(self._options.precision) for one in decided
-            ):
+            if number + 1 >= LEAST and all(map(self._is_settled, decided)):
                 break
         rest = [one for one in found.time if (one.phase, one.clock) not in suspected]
         again = compare_growth(*(fresh.group_sizes(i) for i in pair)) if grows else found.growth
         return replace(found, time=(*decided, *rest), growth=again)
+
+    def _is_settled(self, one: TimeComparison) -> bool:
+        # What differs by less than was asked for needs no precision.
+        return one.is_decided(self._options.precision) or not one.is_suspicious(
+            self._options.threshold
+        )
 
     def _measure_round(
         self,
@@ -234,6 +248,7 @@ class CellMeasurer:
         settings = make_settings(
             rounds.case, seconds=self._options.seconds, scale=self._options.scale,
             calls=LEAK_CALLS if number < LEAK_ROUNDS else 0, only_largest=only_largest,
+            only_needed=self._options.only_needed,
         )  # fmt: skip
         order = [index for index in cells if index not in rounds.problems]
         for index in order if number % 2 == 0 else reversed(order):
