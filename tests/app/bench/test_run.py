@@ -11,6 +11,7 @@ from conformance.app.bench.run import (
     CONFIRMING,
     GLANCE,
     LEAST,
+    OVERVIEW,
     SCREENING,
     BenchOptions,
     CellMeasurer,
@@ -125,6 +126,24 @@ def test_a_single_slow_round_of_many_cells_is_looked_at_again(tmp_path: Path) ->
     found = list(bench.compare(job(tmp_path).case))
     assert not any(one.alarms for one in found)
     assert sorted(host.asked[6:]) == ["0.6.0", "0.6.1", "0.6.2"]
+
+
+def test_an_overview_looks_for_differences_of_half(tmp_path: Path) -> None:
+    """Of three sizes, in one round; a smaller difference is not measured again."""
+    cells = [planned(f"0.6.{number}") for number in range(3)]
+    slow = {"0.6.1": 1.2, "0.6.2": 3.0}
+    sizes: list[int | None] = []
+
+    def take(release: str, size: int | None) -> float:
+        sizes.append(size)
+        return 1e-6 * (size or 1) * slow.get(release, 1.0)
+
+    host = Host(take)
+    bench = CellMeasurer(host, cells, OVERVIEW)  # type: ignore[arg-type]
+    found = adjust_comparisons(bench.compare(job(tmp_path, sizes=(10, 20, 40, 80)).case))
+    assert sizes[:9] == [10, 40, 80] * 3
+    assert [{one.phase for one in pair.alarms} for pair in found] == [set(), {"run"}]  # type: ignore[union-attr]
+    assert "0.6.0" not in host.asked[3:]
 
 
 def test_cases_are_measured_beside_each_other(tmp_path: Path) -> None:
