@@ -27,6 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dask.config
 import msgspec
 from common import checkout_context, prepare
 from distributed import Client, LocalCluster
@@ -63,6 +64,15 @@ WARMING = 4
 """Jobs of each cell before anything is measured."""
 START = 4.0
 """Seconds to start the worker of a cell, measured by `benchmarks/provisioning.py`."""
+QUIET = {
+    "distributed.admin.tick.interval": "10 s",
+    "distributed.admin.system-monitor.interval": "10 s",
+    "distributed.worker.profile.enabled": False,
+}
+"""Dask's settings for many workers in one process.
+
+Each watches its own host and event loop, up to 100 times a second, and 500 of them do nothing else.
+"""
 
 
 class IdleNode(Node):
@@ -179,6 +189,7 @@ def measure_scale(options: argparse.Namespace) -> None:
     """Run with many workers in this process."""
     jobs = make_many_jobs(prepare(RELEASE), options.jobs or 1_000_000)
     with (
+        dask.config.set(QUIET),
         # Without limits of memory: all workers share that of this process.
         LocalCluster(
             n_workers=options.workers, threads_per_worker=1, processes=False, memory_limit=0,

@@ -264,7 +264,7 @@ NEVER_ENDS = deviation(
 )
 
 
-@probe(source="jax-ml/jax#40840", releases="jax>=0.12", timeout=3, deviations=[NEVER_ENDS])
+@probe(source="jax-ml/jax#40840", releases="jax>=0.12", timeout=2, deviations=[NEVER_ENDS])
 def divisor_of_the_least_integer(env):
     """`gcd` of the least signed integer never ends.
 
