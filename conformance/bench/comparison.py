@@ -82,7 +82,7 @@ class TimeComparison:
 
     @property
     def kind(self) -> str:
-        """What differs, without figures: the same for the same change on another day."""
+        """The difference without figures: the same for the same change on another day."""
         return f"{self.phase} {self.clock} {_describe_direction(self.ratio.estimate > 1)}"
 
     @property
@@ -136,7 +136,7 @@ class GrowthComparison:
 
     @property
     def kind(self) -> str:
-        """What differs, without figures."""
+        """The difference without figures."""
         grows = _describe_direction(self.after.estimate > self.before.estimate)
         return f"growth of {self.phase} {grows}"
 
@@ -168,7 +168,7 @@ class MemoryComparison:
 
     @property
     def kind(self) -> str:
-        """What differs, without figures."""
+        """The difference without figures."""
         low, high = self.medians
         what = "estimate" if self.is_estimate else "memory"
         return f"{what} of {self.name} {_describe_direction(high > low)}"

@@ -20,7 +20,7 @@ class VersionPolicy(StrEnum):
 
 
 class LibraryOutcome(StrEnum):
-    """What a library does on a release, the best first."""
+    """The outcome of a library on a release, the best first."""
 
     OK = "ok"
     TESTS_FAIL = "tests fail"
@@ -56,7 +56,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Key(msgspec.Struct, frozen=True, order=True):
-    """What an outcome is about.
+    """The subject of an outcome.
 
     Attributes:
         library: Name of the library.
@@ -106,7 +106,7 @@ class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def key(self) -> Key:
-        """What the outcome is about."""
+        """The subject of the outcome."""
         return Key(self.library, self.jax, self.policy)
 
     @property

@@ -24,7 +24,7 @@ Versions = tuple[tuple[str, str], ...]
 
 
 class SetKey(msgspec.Struct, frozen=True, order=True):
-    """What the outcome of a set is about.
+    """The subject of the outcome of a set.
 
     Attributes:
         jax: Release of JAX.
@@ -68,7 +68,7 @@ class SetRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def key(self) -> SetKey:
-        """What the outcome is about."""
+        """The subject of the outcome."""
         return SetKey(self.jax, self.deps, tuple(sorted(self.versions.items())))
 
 
@@ -88,7 +88,7 @@ class CandidateSet:
 
     @property
     def key(self) -> SetKey:
-        """What its outcome is about."""
+        """The subject of its outcome."""
         return SetKey(self.jax, self.deps, tuple(sorted(self.versions.items())))
 
 

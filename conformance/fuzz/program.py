@@ -152,7 +152,7 @@ class MovedOperand(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What can be left out of a program, as choices of Hypothesis for the program.
+    """A part that can be left out of a program, as choices of Hypothesis for the program.
 
     Attributes:
         choices: Start and end of each sequence of its choices.

@@ -23,7 +23,7 @@ REVERSE: Final = ("reverse",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformFrame:
-    """What a transform offers to the function within it, drawn before that function.
+    """The offer of a transform to the function within it, drawn before that function.
 
     Attributes:
         number: Position of the transform, for unique names.

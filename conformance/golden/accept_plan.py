@@ -1,4 +1,4 @@
-"""What accepting takes and gives: candidates, and the plan of the files to write."""
+"""Input and output of accepting: candidates, and the plan of the files to write."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ ROOT: Final = "jax"
 
 
 class NameState(StrEnum):
-    """What access to a name does."""
+    """The effect of an access to a name."""
 
     PRESENT = "present"
     WARNS = "warns"

@@ -55,7 +55,7 @@ LOUDLY_SHOWN: Final = frozenset({"outcome", "error"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """What changes for a use of JAX.
+    """A change for a use of JAX.
 
     Attributes:
         name: The name, or the option.

@@ -30,7 +30,7 @@ pytest rewrites."""
 
 @dataclass(slots=True)
 class ReachedFile:
-    """What ran of a file outside of JAX.
+    """The part of a file outside of JAX that ran.
 
     Attributes:
         lines: Lines that ran, except as part of a lambda.

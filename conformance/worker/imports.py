@@ -1,4 +1,4 @@
-"""What a case file imports of JAX, itself or through others, in a server that imports many.
+"""The modules of JAX that a case file imports, itself or through others, in a fork server.
 
 The fork server imports the modules of all case files. Without more, `jax.ad_checkpoint` would be
 an attribute of `jax` in a job whose file never imports it, because another file did. A fork shows

@@ -100,7 +100,7 @@ OVERVIEW: Final = BenchOptions(
 
 @dataclass(slots=True)
 class _CaseRounds:
-    """What was measured of one case, in the order of rounds.
+    """The measurements of one case, in the order of rounds.
 
     Attributes:
         case: The case.

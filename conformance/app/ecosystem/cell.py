@@ -72,7 +72,7 @@ _PACKAGES: Final = "site-packages/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """What libraries do in a cell.
+    """The results of the libraries in a cell.
 
     Attributes:
         outcome: The outcome.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassFinding:
-    """What gives the good result with the compiler that gives the bad one.
+    """Passes or flags that give the good result with the compiler that gives the bad one.
 
     Attributes:
         culprits: A minimal set of passes whose disabling is enough, in order; empty for none.
