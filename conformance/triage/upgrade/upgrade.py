@@ -66,6 +66,11 @@ class CaseUpgrade:
         return next(reason, "")
 
     @property
+    def neighbours(self) -> tuple[str, Path]:
+        """The platform and the file that other cases share with this one."""
+        return self.axis.platform, self.case.file
+
+    @property
     def points(self) -> tuple[int, ...]:
         """Places that can be compared, as far as known."""
         return tuple(n for n in range(len(self.axis.cells)) if n not in self.silent)
@@ -234,20 +239,21 @@ class Upgrade:
             for line in self.cases
             for place in line.choose_places(every=self._thorough)
         ]
-        # A change may break all cases for some releases, so all are tried where a case breaks. Only
-        # after bisection, since before it most of these jobs would show nothing.
+        # A change may break similar cases for some releases, so the others of the file are tried
+        # where a case breaks: of all cases, one breaks on nearly every release. Only after
+        # bisection, since before it most of these jobs would show nothing.
         wanted = wanted or list(self._find_shared())
         wanted.sort(key=lambda pair: pair[0])
         return {line.make_job(place): (line, place) for place, line in wanted}
 
     def _find_shared(self) -> Iterator[tuple[int, CaseUpgrade]]:
-        """Yield the untried cases at every place where another case of its axis is broken."""
-        broken: dict[str, set[int]] = {}
+        """Yield the untried cases at every place where another case of their file is broken."""
+        broken: dict[tuple[str, Path], set[int]] = {}
         for line in self.cases:
-            broken.setdefault(line.axis.platform, set()).update(line.find_broken())
+            broken.setdefault(line.neighbours, set()).update(line.find_broken())
         for line in self.cases:
             if not line.refusal:
-                untried = broken[line.axis.platform].intersection(line.points) - line.sides.keys()
+                untried = broken[line.neighbours].intersection(line.points) - line.sides.keys()
                 yield from ((place, line) for place in untried)
 
     def _plan_confirmation(self, attempts: int, *, unjudged: bool) -> Jobs:

@@ -147,7 +147,7 @@ def test_an_undone_change_is_found_only_by_a_thorough_upgrade(tmp_path: Path) ->
     assert {at for _, at, _ in world.asked} == set(RELEASES)
 
 
-def test_all_cases_are_tried_where_one_breaks(tmp_path: Path) -> None:
+def test_all_cases_of_a_file_are_tried_where_one_breaks(tmp_path: Path) -> None:
     """All raise on one release; only a case whose ends differ leads there."""
 
     def says(name: str, at: str, _: bool) -> Any:
@@ -160,6 +160,15 @@ def test_all_cases_are_tried_where_one_breaks(tmp_path: Path) -> None:
     assert [one.passing is None for one in found] == [True, False, False]
     tried = [at for name, at, again in world.asked if name == "f/b" and not again]
     assert len(tried) < len(RELEASES)
+
+
+def test_a_case_of_another_file_is_not_tried_where_one_breaks(tmp_path: Path) -> None:
+    """Of many files one breaks on each release, which would lead to all jobs."""
+    world = World(tmp_path, lambda name, at, _: "bad" if name == "f/a" and at >= "0.7.0" else 1.0)
+    cases = [case("f/a"), replace(case("g/b"), file=tmp_path / "other.py")]
+    upgrade = Upgrade(cases, [AXIS], root=tmp_path, runner=cast("Any", world), blobs=world.blobs)
+    list(upgrade.run())
+    assert [at for name, at, _ in world.asked if name == "g/b"] == [RELEASES[0], RELEASES[-1]]
 
 
 def test_a_long_break_is_looked_for_at_both_of_its_ends(tmp_path: Path) -> None:
