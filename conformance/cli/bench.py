@@ -15,7 +15,6 @@ from conformance.app.context import load_context
 from conformance.bench.comparison import SUSPICIOUS
 from conformance.bench.stored import compare_with_known, load_stored_bench
 from conformance.cli.output import json_option
-from conformance.cli.progress import explain_interrupt
 from conformance.cli.words import CASES, CELLS
 from conformance.files import write_atomically
 from conformance.model.outcome import ExitCode
@@ -108,7 +107,8 @@ def command(
     conformance bench --cell 0.10.1 --cell 'path:/opt/jax-dev/bin/python'
     conformance bench --cell latest --cell nightly --minutes 5 --known time.json --json time.json
 
-    Exit status: 0 no difference, or none that is new; 1 a difference.
+    Exit status: 0 no difference, or none that is new; 1 a difference; 130 interrupted, the cases
+    until then are kept.
     """
     context = load_context()
     chosen = choose_measured_cases(context, selection)
@@ -125,10 +125,9 @@ def command(
         )
     asked = BenchOptions(precision=precision / 100, screening=rounds, threshold=threshold / 100)
     options = replace(OVERVIEW if overview else asked, jobs=jobs, scale=scale)
-    with explain_interrupt("nothing is kept"):
-        found = run_bench(
-            context, timed, where, options, lambda one: output.print(describe_comparison(one))
-        )
+    found = run_bench(
+        context, timed, where, options, lambda one: output.print(describe_comparison(one))
+    )
     output.print("", *summarize_comparisons(found.comparisons))
     differences = compare_with_known(
         found.differences, before, {one.case for one in found.comparisons}
@@ -141,4 +140,7 @@ def command(
     if markdown is not None:
         write_atomically(markdown, render_bench_markdown(found.comparisons).encode())
     output.write_json(found.to_json(host, differences.all))
+    if not found.complete:
+        output.print("interrupted: the cases above were measured")
+        return ExitCode.INTERRUPTED
     return ExitCode.UNEXPECTED if differences.new else ExitCode.OK

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,6 +69,43 @@ def test_a_script_is_measured_as_a_whole(
     arguments = ["bench", str(script), "--cell", "latest", "--cell", "latest", "--rounds", "2"]
     assert main([*arguments, "--precision", "30"]) in {0, 1}
     assert "train/train: " in capsys.readouterr().out
+
+
+SLOW = """
+import time
+
+from conformance.kit import probe
+
+
+@probe()
+def short(env):
+    return 1
+
+
+@probe()
+def long(env):
+    time.sleep(60)
+    return 1
+"""
+
+
+def test_an_interrupted_bench_keeps_what_it_measured(tmp_path: Path) -> None:
+    """The cases before the interrupt are in the files."""
+    file, out = tmp_path / "cases" / "family" / "topic.py", tmp_path / "bench.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(SLOW)
+    command = ["bench", str(file), "--json", str(out), "--overview"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "conformance", *command, "--cell", "latest", "--cell", "latest"],
+        stdout=subprocess.PIPE, text=True,
+    ) as bench:  # fmt: skip
+        assert bench.stdout is not None
+        assert any(line.startswith("family/short") for line in bench.stdout)
+        bench.send_signal(signal.SIGINT)
+        printed = bench.stdout.read()
+    assert bench.returncode == 130
+    assert "interrupted: the cases above were measured" in printed
+    assert {row["case"] for row in json.loads(out.read_text())["series"]} == {"family/short"}
 
 
 def test_one_cell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,12 +24,14 @@ class BenchResult:
     Attributes:
         releases: The jax release of each cell, in their order.
         comparisons: The comparisons of neighbouring cells.
-        series: What was measured over all cells.
+        series: The measurements over all cells.
+        complete: Whether all cases were measured; not after an interrupt.
     """
 
     releases: dict[str, str]
     comparisons: list[CaseComparison]
     series: list[Series]
+    complete: bool = True
 
     @property
     def differences(self) -> list[StoredDifference]:

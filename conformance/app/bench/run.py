@@ -308,7 +308,8 @@ def run_bench(
         report: Called with each comparison as it is made.
 
     Returns:
-        All comparisons, their p-values adjusted for their number, and what was measured.
+        All comparisons, their p-values adjusted for their number, and what was measured. An
+        interrupt ends the measurements, and keeps those of the cases before.
 
     Raises:
         UsageError: If there are fewer than two cells, or one cannot be installed.
@@ -344,19 +345,22 @@ def measure_cells(
         options: The options.
         report: Called with each comparison as it is made.
     """
-    found = []
+    found, complete = [], True
     # Each round needs the workers of all cells.
     memory = psutil.virtual_memory().available * 3 // 4
     with closing(session.make_warm_executor(locks, slots=options.jobs, memory=memory)) as executor:
         bench = CellMeasurer(executor, planned, options)
-        for comparison in compare_in_turn(bench, cases, options.jobs):
-            report(comparison)
-            found.append(comparison)
+        try:
+            for comparison in compare_in_turn(bench, cases, options.jobs):
+                report(comparison)
+                found.append(comparison)
+        except KeyboardInterrupt:
+            complete = False
     releases = {one.cell.id: one.release for one in planned}
     # Cases that are measured at the same time end in any order.
     found.sort(key=lambda one: one.case)
     series = sorted(bench.series, key=lambda one: one.case)
-    return BenchResult(releases, adjust_comparisons(found), series)
+    return BenchResult(releases, adjust_comparisons(found), series, complete)
 
 
 def compare_in_turn(

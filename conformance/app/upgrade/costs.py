@@ -68,6 +68,8 @@ class CostSearch:
             Session(context=self.context), (self.cells[0], self.cells[-1]), self.cells.locks,
             cases, options=BenchOptions(), report=report,
         )  # fmt: skip
+        if not measured.complete:
+            raise KeyboardInterrupt  # an upgrade that is interrupted has no costs
         by_id = {case.id: case for case in cases}
         for comparison in measured.comparisons:
             if comparison.alarms:
