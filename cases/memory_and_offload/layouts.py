@@ -86,3 +86,19 @@ def donated_with_an_automatic_layout(env):
     f = jax.jit(lambda x: 2 * x, donate_argnums=0, in_shardings=auto)
     outcome = ending(lambda: f(MATRIX), words=["Did you mean to set"])
     return Observed(outcome, "ValueError: Did you mean to set")
+
+
+FORMAT_NOT_TOLD = deviation(
+    "jax<0.7.2",
+    outcome="ok",
+    reason="the shape of a result had no format",
+    issue="jax-ml/jax@344ea43a3a39",
+)
+
+
+@probe(source="jax-ml/jax@344ea43a3a39", releases="jax>=0.7", deviations=[FORMAT_NOT_TOLD])
+def format_of_a_shape(env):
+    """`jax.eval_shape` of a jitted function tells the format that `out_shardings` names."""
+    columns = with_order((1, 0), env.devices[0])
+    layout = jax.eval_shape(jax.jit(lambda x: x, out_shardings=columns), MATRIX).format.layout
+    return Observed(layout is not None and list(layout.major_to_minor), [1, 0])

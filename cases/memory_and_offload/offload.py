@@ -238,3 +238,45 @@ def placed_in_the_program(env, platform):
     text = traced.lower(lowering_platforms=(platform,)).as_text()
     marks = re.findall(r'_xla_buffer_placement = "(\w+)"', text)
     return Observed(" ".join(marks), "pinned_host device")
+
+
+COTANGENT_LEFT_ON_THE_DEVICE = deviation(
+    "jax>=0.7.1,<0.9.1",
+    outcome="ok",
+    reason="the cotangent was left in the memory of the device",
+    issue="jax-ml/jax@19e90ae085d3",
+)
+COTANGENT_REFUSED = deviation(
+    "jax>=0.9.1,<0.9.2",
+    error="ValueError",
+    match=r"otangent type .*float32<host>",
+    reason="the cotangent was left in the memory of the device, which was refused",
+    issue="jax-ml/jax@19e90ae085d3",
+)
+RESULT_LEFT_ON_THE_DEVICE = deviation(
+    "jax>=0.9.2,<0.10.2",
+    outcome="ok",
+    reason="results were not moved to the memory of a host that their type names",
+)
+
+
+@probe(
+    source="jax-ml/jax@19e90ae085d3",
+    platforms=["cpu"],
+    deviations=[
+        CPU_HAS_ONE_MEMORY,
+        COTANGENT_LEFT_ON_THE_DEVICE,
+        COTANGENT_REFUSED,
+        RESULT_LEFT_ON_THE_DEVICE,
+    ],
+)
+def gradient_of_a_host_array(env):
+    """Under `jit`, the gradient of an array in `pinned_host` that a function fetches.
+
+    It is in that memory, too, from 0.10.2 on.
+    """
+    x = np.arange(8, dtype=np.float32)
+    host, device = memory(env, "pinned_host"), memory(env)
+    slope = jax.jit(jax.grad(lambda y: (jax.device_put(y, device) ** 2).sum()))
+    out = slope(jax.device_put(x, host))
+    return Observed((np.asarray(out), out.sharding.memory_kind), (2 * x, "pinned_host"))

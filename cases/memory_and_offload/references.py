@@ -291,3 +291,110 @@ def written_after_it_was_frozen_eagerly(env):
     frozen = jax.freeze(ref)
     ref[0] = 3.0
     return Observed(frozen, reference=np.ones_like(ONES))
+
+
+WRITTEN_ONCE = deviation(
+    "jax<0.6.2",
+    outcome="ok",
+    reason="the differentiated scan moved the write out of the loop, so that it happened once",
+    issue="jax-ml/jax@69bcb0d88e24",
+)
+
+
+@probe(source="jax-ml/jax@69bcb0d88e24", deviations=[WRITTEN_ONCE])
+def counted_in_a_differentiated_scan(env):
+    """Under `grad`, the steps of a scan that do not depend on x write to a reference each.
+
+    Up to 0.6.1 the count of three steps was silently 1.
+    """
+    ref = make_reference(np.float32(0))
+
+    def step(x, _):
+        ref[...] += 1
+        return 2 * x, None
+
+    slope = jax.jit(jax.grad(lambda x: lax.scan(step, x, None, length=3)[0]))(1.0)
+    return Observed((np.asarray(ref[...]), slope), (np.float32(3), np.float32(8)))
+
+
+LANES_IN_EACH_LANE = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="vmap took the axis of the lanes for an axis of the written value",
+    issue="jax-ml/jax@e33413c5ca8e",
+)
+NOT_BATCHED = deviation(
+    "jax>=0.6,<0.7.2",
+    outcome="raised",
+    reason="a reference that is made of a value without lanes had none, so it could not take one",
+    issue="jax-ml/jax@e33413c5ca8e",
+)
+
+
+@probe(source="jax-ml/jax@e33413c5ca8e", deviations=[LANES_IN_EACH_LANE, NOT_BATCHED])
+def made_of_a_value_without_lanes(env):
+    """Under `vmap`, a reference that starts from a constant takes values that differ by lane."""
+
+    @jax.jit
+    def added(x):
+        ref = make_reference(np.float32(1))
+        ref[...] += x
+        return ref[...]
+
+    return Observed(jax.vmap(added)(np.arange(4, dtype=np.float32)), np.float32([1, 2, 3, 4]))
+
+
+LANES_NOT_MOVED = deviation(
+    "jax>=0.8,<0.11.1",
+    error="ValueError",
+    match="Invalid shape for `swap`",
+    reason="the lanes of the written value were not moved to their place in the reference",
+    issue="jax-ml/jax@92ec3c7a9989",
+)
+
+
+@probe(source="jax-ml/jax@92ec3c7a9989", releases="jax>=0.6", deviations=[LANES_NOT_MOVED])
+def lanes_along_another_axis(env):
+    """`ref[...] = x` under `vmap` with `in_axes=(1, 0)` writes rows to columns."""
+    ref, x = make_reference(np.zeros((2, 3), np.float32)), np.arange(6, dtype=np.float32)
+
+    def write(ref, x):
+        ref[...] = x
+
+    jax.vmap(write, in_axes=(1, 0))(ref, x.reshape(3, 2))
+    return Observed(np.asarray(ref[...]), x.reshape(3, 2).T)
+
+
+NO_KIND = deviation(
+    "jax<0.10",
+    error="TypeError",
+    match="unexpected keyword argument 'kind'",
+    reason="the argument was added in 0.10.0",
+    issue="jax-ml/jax@9e2e4bdce58a",
+)
+
+
+@probe(source="jax-ml/jax@9e2e4bdce58a", releases="jax>=0.8", deviations=[NO_KIND])
+def without_gradients(env):
+    """A reference of the kind `no_grad_no_remat` takes values of a function under `grad`."""
+    ref = jax.new_ref(np.float32(0), kind="no_grad_no_remat")
+
+    def squared(x):
+        ref[...] = jax.lax.stop_gradient(x)
+        return x * x
+
+    return Observed((jax.grad(squared)(3.0), np.asarray(ref[...])), (np.float32(6), np.float32(3)))
+
+
+WEAK_REFERENCE = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="the reference kept the weak type of a Python number",
+)
+
+
+@probe(source="jax-ml/jax@e33413c5ca8e", releases="jax>=0.7.2", deviations=[WEAK_REFERENCE])
+def made_of_a_python_number(env):
+    """What is read from `jax.new_ref(1.0)` is float32 beside bfloat16, from 0.11.2 on."""
+    read = jax.jit(lambda x: jax.new_ref(1.0)[...] + x)
+    return Observed(str(read(np.ones(2, jnp.bfloat16)).dtype), "float32")

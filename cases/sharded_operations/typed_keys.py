@@ -1,0 +1,65 @@
+"""Operations on typed random keys whose array is sharded: their words have an axis more."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+defaults(devices=4, platforms=("cpu",))
+
+
+def words(keys):
+    """Return the words of typed keys as a NumPy array."""
+    return np.asarray(jax.random.key_data(keys))
+
+
+KEYS_CHOSEN = deviation(
+    "jax>=0.5.1,<0.5.3",
+    error="AssertionError",
+    reason="the lowering of select compared the shardings of keys and words",
+    issue="jax-ml/jax@53494ade2d69",
+)
+
+
+@probe(source="jax-ml/jax@53494ade2d69", deviations=[KEYS_CHOSEN])
+def chosen_keys(env):
+    """`jnp.where` of sharded typed keys under `jit`; in 0.5.1 and 0.5.2 an AssertionError."""
+    rows = NamedSharding(env.mesh(4, "x"), P("x"))
+    first, second = jax.random.split(jax.random.key(0), (2, 4, 2))
+    keep = np.array([[True], [False], [True], [False]])
+    choose = jax.jit(jnp.where, in_shardings=(rows, rows, rows))
+    out = choose(keep, jax.device_put(first, rows), jax.device_put(second, rows))
+    return Observed(words(out), np.where(keep[..., None], words(first), words(second)))
+
+
+KEYS_CARRIED = deviation(
+    "jax>=0.5.1,<0.6",
+    error="AssertionError",
+    reason="the lowering of select compared the shardings of keys and words",
+    issue="jax-ml/jax@10b2cda90e90",
+)
+
+
+@probe(source="jax-ml/jax@10b2cda90e90", deviations=[KEYS_CARRIED])
+def keys_carried_by_a_scan(env):
+    """A scan over sharded numbers that carries one typed key for each, chosen by `jnp.where`."""
+    columns = NamedSharding(env.mesh(4, "x"), P(None, "x"))
+    numbers = np.arange(8).reshape(2, 4)
+
+    def step(keys, number):
+        folded = jax.vmap(jax.random.fold_in)(keys, number)
+        return jnp.where(number % 2 == 0, keys, folded), None
+
+    @jax.jit
+    def carry(numbers):
+        keys = jnp.broadcast_to(jax.random.key(0), (4,))
+        return lax.scan(step, keys, numbers)[0]
+
+    out = words(carry(jax.device_put(numbers, columns)))
+    return Observed(out, words(carry(numbers)))
