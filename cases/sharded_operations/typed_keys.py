@@ -19,25 +19,6 @@ def words(keys):
     return np.asarray(jax.random.key_data(keys))
 
 
-KEYS_CHOSEN = deviation(
-    "jax>=0.5.1,<0.5.3",
-    error="AssertionError",
-    reason="the lowering of select compared the shardings of keys and words",
-    issue="jax-ml/jax@53494ade2d69",
-)
-
-
-@probe(source="jax-ml/jax@53494ade2d69", deviations=[KEYS_CHOSEN])
-def chosen_keys(env):
-    """`jnp.where` of sharded typed keys under `jit`; in 0.5.1 and 0.5.2 an AssertionError."""
-    rows = NamedSharding(env.mesh(4, "x"), P("x"))
-    first, second = jax.random.split(jax.random.key(0), (2, 4, 2))
-    keep = np.array([[True], [False], [True], [False]])
-    choose = jax.jit(jnp.where, in_shardings=(rows, rows, rows))
-    out = choose(keep, jax.device_put(first, rows), jax.device_put(second, rows))
-    return Observed(words(out), np.where(keep[..., None], words(first), words(second)))
-
-
 KEYS_CARRIED = deviation(
     "jax>=0.5.1,<0.6",
     error="AssertionError",

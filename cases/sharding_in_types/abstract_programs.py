@@ -91,23 +91,6 @@ def zeros_like_a_shape(env):
     return Observed([list(shard.data.shape) for shard in out.addressable_shards], [[4, 2]] * 2)
 
 
-CONSTANT_NOT_SHARDED = deviation(
-    "jax<0.8.2",
-    outcome="ok",
-    reason="the sharding of a shape that the function closes over was ignored",
-)
-
-
-@probe(source="jax-ml/jax@f2c46883772c", releases="jax>=0.7.2", deviations=[CONSTANT_NOT_SHARDED])
-def zeros_like_a_shape_from_outside(env):
-    """Under `jit`, `jnp.zeros_like` of a shape that the function closes over is sharded."""
-    mesh = env.mesh(2, "x", explicit=True).abstract_mesh
-    with jax.sharding.use_abstract_mesh(mesh):
-        shape = rows(mesh, "x")
-        sharding = jax.jit(lambda: jnp.zeros_like(shape)).trace().out_info.sharding
-    return Observed("x" if sharding is not None and sharding.spec[0] == "x" else "none", "x")
-
-
 ABSTRACT_AXES_REFUSED = deviation(
     "jax<0.6.2",
     outcome="raised",
