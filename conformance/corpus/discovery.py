@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import re
 from pathlib import Path
@@ -233,9 +234,17 @@ def _expand_params(metadata: Metadata, function: ast.FunctionDef, line: int) -> 
         line: Line of the decorator.
 
     Raises:
-        MetadataError: If a name occurs twice, or the function has another number of parameters.
+        MetadataError: If a name occurs twice, the function has another number of parameters, or a
+            value is not JSON: it would not reach the process of the job.
     """
     names = metadata.params
+    if isinstance(names, dict):
+        for name, values in names.items():
+            try:
+                json.dumps(values)
+            except (TypeError, ValueError) as error:
+                expected = "expected numbers, texts, and lists and dictionaries of them"
+                raise MetadataError(line, f"`params` of `{name}`: {error}, {expected}") from None
     if names is None or isinstance(names, dict):
         return names or {"": {}}
     if repeated := next((name for name in names if names.count(name) > 1), None):

@@ -40,6 +40,11 @@ if TYPE_CHECKING:
         ("probe(params=[])", 1, "`params` is empty"),
         ("probe(params=['a'])", 1, "name has 0 parameters besides `env`, expected 1"),
         ("probe(params=['a', 'b', 'a'])", 1, "`params` has `a` twice; remove one"),
+        (
+            "probe(params={'a': {'axes': {1, 2}}})",
+            1,
+            "`params` of `a`: Object of type set is not JSON serializable, expected numbers",
+        ),
         ("probe(params=[*TABLE])", 1, "`params` is `[*TABLE]`, expected a literal"),
         (
             "probe(given=dict(x=1))",
