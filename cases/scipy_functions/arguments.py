@@ -249,3 +249,93 @@ def tridiagonal_system(env, name):
     matrix = np.diag(diagonal) + np.diag(lower[1:], -1) + np.diag(upper[:-1], 1)
     result = jax.jit(lax.linalg.tridiagonal_solve)(lower, diagonal, upper, right)
     return Observed(result, reference=np.linalg.solve(np.float64(matrix), right))
+
+
+NUMBER_IS_NO_SEQUENCE = deviation(
+    "jax<0.8",
+    params=["number"],
+    error="TypeError",
+    match="'int' object is not subscriptable",
+    reason="the lengths had to be a sequence",
+    issue="jax-ml/jax@dac1f4cf850a",
+)
+LENGTHS = {"number": {"x": (4,), "given": {"s": 3}}}
+
+
+@probe(
+    source="jax-ml/jax@dac1f4cf850a",
+    params=LENGTHS,
+    rtol=1e-5,
+    atol=1e-5,
+    deviations=[NUMBER_IS_NO_SEQUENCE],
+)
+def lengths_and_axes_of_dctn(env, x, given):
+    """`dctn` takes a number as `s` from 0.8.0 on; before, it was a TypeError."""
+    x = np.arange(np.prod(x), dtype=np.float32).reshape(x)
+    exact = scipy.fft.dctn(x.astype(np.float64), **given)
+    return Observed(jax.scipy.fft.dctn(x, **given), reference=exact)
+
+
+SCALAR_WAS_LAST = deviation(
+    "jax<0.4.34",
+    error="TypeError",
+    match="unexpected keyword argument 'scalar_first'",
+    reason="the argument was added in 0.4.34",
+    issue="jax-ml/jax@2ff26ff3e0aa",
+)
+
+
+@probe(source="jax-ml/jax@2ff26ff3e0aa", deviations=[SCALAR_WAS_LAST])
+def quaternion_with_the_scalar_first(env):
+    """`Rotation.as_quat(scalar_first=True)` works from 0.4.34 on, a TypeError before."""
+    rotation = jax.scipy.spatial.transform.Rotation.from_quat(np.float32([0, 0.6, 0, 0.8]))
+    result = rotation.as_quat(scalar_first=True)
+    return Observed(result, reference=np.float64([0.8, 0, 0.6, 0]))
+
+
+POLES_HAD_A_SIGN = deviation(
+    "jax<0.4.36",
+    outcome="ok",
+    reason="the sign of gamma was 1 at its poles, and at -0.0",
+    issue="jax-ml/jax@c5e8ae80f994",
+)
+
+
+@probe(source="jax-ml/jax@c5e8ae80f994", deviations=[POLES_HAD_A_SIGN])
+def signs_of_gamma(env):
+    """`gammasgn` is NaN at negative integers and -infinity, and -1 at -0.0, from 0.4.36 on.
+
+    Before, it was 1.
+    """
+    x = np.float32([-1, -0.0, 0, -0.5, -np.inf])
+    result = np.nan_to_num(jax.jit(jax.scipy.special.gammasgn)(x), nan=-777)
+    return Observed(result, reference=np.float32([-777, -1, 1, -1, -777]))
+
+
+POLES_DIVIDED = deviation(
+    "jax>=0.4.36",
+    outcome="ok",
+    reason="the quotient of two values of gamma at poles is NaN",
+    issue="jax-ml/jax@c5e8ae80f994",
+)
+
+
+@probe(source="jax-ml/jax@c5e8ae80f994", deviations=[POLES_DIVIDED])
+def rising_factorial_of_a_pole(env):
+    """`poch(-1, 2)` is NaN from 0.4.36 on; before, it was 0, which is -1 * 0, as in SciPy."""
+    result = np.nan_to_num(jax.jit(jax.scipy.special.poch)(np.float32(-1), np.float32(2)), nan=-777)
+    return Observed(result, reference=scipy.special.poch(np.float64(-1), np.float64(2)))
+
+
+NUMBER_HAD_NO_DTYPE = deviation(
+    "jax<0.8",
+    error="AttributeError",
+    match="'float' object has no attribute 'dtype'",
+    reason="the rule of the derivative read the dtype of a Python number",
+)
+
+
+@probe(source="jax-ml/jax@eedfeb6db0bc", rtol=1e-5, deviations=[NUMBER_HAD_NO_DTYPE])
+def derivative_of_expi(env):
+    """`jax.grad(expi)` of a Python number works from 0.8.0 on; before, it was an AttributeError."""
+    return Observed(jax.grad(jax.scipy.special.expi)(2.0), reference=np.exp(np.float64(2)) / 2)
