@@ -6,6 +6,8 @@ factory (0.8.1), and keywords that were added and removed.
 
 from __future__ import annotations
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -359,3 +361,23 @@ def name_of_the_primitive(env):
     """The equation of a nested jit is called `jit` from 0.7.0; before, it was called `pjit`."""
     jaxpr = jax.make_jaxpr(jax.jit(lambda y: y + 1))(1.0)
     return Observed(jaxpr.eqns[0].primitive.name, "jit")
+
+
+NARROWED_SILENTLY = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="64-bit dtypes of descriptions were narrowed without a warning",
+    issue="jax-ml/jax@5a1619fbde73",
+)
+
+
+@probe(source="jax-ml/jax@5a1619fbde73", deviations=[NARROWED_SILENTLY])
+def description_of_64_bits(env):
+    """In 32-bit mode, tracing for a `ShapeDtypeStruct` of float64 warns, from 0.11.1."""
+    described = jax.ShapeDtypeStruct((2,), np.float64)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dtype = jax.eval_shape(lambda x: x, described).dtype
+    return Observed(
+        (dtype.name, sorted({w.category.__name__ for w in caught})), ("float32", ["UserWarning"])
+    )

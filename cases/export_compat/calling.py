@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export
+from jax._src import core
+from jax.experimental import pallas as pl
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -236,3 +238,67 @@ def exported_within_shard_map(env, name):
     mapped = shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check=False)
     x = np.zeros(8, np.float32)
     return Observed(jax.jit(mapped)(x), reference=x)
+
+
+NO_SYMBOLIC_DIVISION = [
+    deviation(
+        "jax>=0.4.31,<0.8",
+        error="NotImplementedError",
+        match="dim_as_value",
+        reason="`pl.cdiv` converted its operands to arrays",
+        issue="jax-ml/jax@15dedfe958cf",
+    ),
+    deviation(
+        "jax>=0.8,<0.9.1",
+        error="ValueError",
+        match="__jax_array__",
+        reason="`pl.cdiv` converted its operands to arrays",
+        issue="jax-ml/jax@15dedfe958cf",
+    ),
+]
+
+
+@probe(
+    source="jax-ml/jax@15dedfe958cf",
+    deviations=NO_SYMBOLIC_DIVISION,
+    records="the text of a symbolic size is up to JAX",
+)
+def rounded_up_size(env):
+    """`pl.cdiv` of a symbolic size is a symbolic size in 0.4.30 and again from 0.9.1."""
+    (size,) = export.symbolic_shape("n")
+    return str(pl.cdiv(size, 2))
+
+
+NO_EFFECTS = deviation(
+    "jax<0.4.34",
+    error="NotImplementedError",
+    reason="a program with effects could not be exported, even if they end in it",
+    issue="jax-ml/jax@80f963c003f9",
+)
+
+
+@probe(source="jax-ml/jax@80f963c003f9", deviations=[NO_EFFECTS])
+def reference_in_a_program(env):
+    """A function that makes a reference for its own use can be exported, from 0.4.34."""
+    make = next(
+        getattr(place, name)
+        for place, name in (
+            (jax, "new_ref"),
+            (jax, "array_ref"),
+            (jax.experimental, "mutable_array"),
+            (core, "mutable_array"),
+        )
+        if hasattr(place, name)
+    )
+
+    def sums(x):
+        total = make(jnp.zeros((), x.dtype))
+
+        def step(carry, element):
+            total[...] += element
+            return carry, total[...]
+
+        return jax.lax.scan(step, 0, x)[1]
+
+    x = np.arange(4, dtype=np.float32)
+    return Observed(export_and_load(sums, x).call(x), np.cumsum(x, dtype=np.float64))

@@ -10,7 +10,7 @@ from jax.example_libraries import optimizers
 from jax.experimental.jet import jet
 from jax.interpreters import ad, batching, mlir
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import find, floats, new_primitive, outcome
 
@@ -142,6 +142,23 @@ def taylor_series(env):
     return Observed(jax.jit(derivatives)(floats(0)), expected)
 
 
+NO_SERIES_OF_A_COPY = deviation(
+    "jax<0.4.36",
+    error="KeyError",
+    match="copy",
+    reason="a copy had no rule for series",
+    issue="jax-ml/jax@6e8a35f08ca9",
+)
+
+
+@probe(source="jax-ml/jax@6e8a35f08ca9", deviations=[NO_SERIES_OF_A_COPY])
+def taylor_series_of_a_copy(env):
+    """`jet` differentiates a function that copies its argument, from 0.4.36."""
+    series = ((jnp.float32(1), jnp.float32(0)),)
+    _, terms = jet(lambda x: jnp.array(x, copy=True) * x, (jnp.float32(3),), series)
+    return Observed(jnp.stack(terms), floats(6, 2))
+
+
 @probe(source="jax-ml/jax#11930")
 def profiled(env):
     """Profiler annotations change no result, within a trace or not."""
@@ -183,3 +200,18 @@ def example_optimizer(env, name):
     options = {"mass": 0.9} if name == "momentum" else {}
     value = jax.jit(lambda: descend(getattr(optimizers, name)(0.1, **options)))()
     return Observed(value, np.float64(exact_descent(name)))
+
+
+NEVER_EQUAL = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="the dtypes were compared by identity",
+    issue="jax-ml/jax@71480ae5809c",
+)
+
+
+@probe(source="jax-ml/jax@71480ae5809c", releases="jax>=0.4.35", deviations=[NEVER_EQUAL])
+def dtype_made_twice(env):
+    """Two dtypes that `primal_tangent_dtype` makes of the same dtypes are equal, from 0.10.0."""
+    make = find("jax.dtypes:primal_tangent_dtype", "jax.experimental:primal_tangent_dtype")
+    return Observed(make(jnp.int8, jnp.bfloat16) == make(jnp.int8, jnp.bfloat16), True)

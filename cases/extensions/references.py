@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 from conformance.kit import Observed, defaults, deviation, probe
 from conformance.kit.endings import ending
 
-from ._helpers import floats, new_reference, outcome
+from ._helpers import find, floats, new_reference, outcome
 
 defaults(platforms=("cpu",))
 
@@ -251,3 +251,246 @@ def reference_on_another_device(env):
     rows = NamedSharding(env.mesh(4, "x"), P("x"))
     f = jax.jit(lambda: jnp.ones(8) + ref[...][0], out_shardings=rows)
     return Observed(ending(f, words=["incompatible devices"]), "ValueError: incompatible devices")
+
+
+INNER_REFERENCE_ESCAPED = deviation(
+    "jax<0.4.34",
+    error="ValueError",
+    match="`JaxprInputEffect` Read<0> is invalid",
+    reason="the effects of a reference of an inner function were taken for those of an argument",
+    issue="jax-ml/jax@80f963c003f9",
+)
+
+
+@probe(source="jax-ml/jax@80f963c003f9", deviations=[INNER_REFERENCE_ESCAPED])
+def made_in_an_inner_jit(env):
+    """A jitted function may make a reference inside of another jitted function, from 0.4.34."""
+
+    @jax.jit
+    def inner():
+        return new_reference(jnp.array([10.0, 0, 0]))[...]
+
+    return Observed(jax.jit(lambda x: x + inner())(X), floats(11, 2, 3))
+
+
+NO_ADDUPDATE = deviation(
+    "jax<0.7.1",
+    error="AttributeError",
+    match="addupdate",
+    reason="references had no such method",
+    issue="jax-ml/jax@387293f9be99",
+)
+
+
+@probe(source="jax-ml/jax@387293f9be99", deviations=[NO_ADDUPDATE])
+def added_by_a_method(env):
+    """`ref.addupdate(x)` adds to the whole reference, under jit and vmap, from 0.7.1."""
+    ref = new_reference(X)
+
+    def add(ref):
+        ref.addupdate(jnp.ones_like(ref[...]))
+
+    jax.jit(add)(ref)
+    jax.vmap(add)(ref)
+    return Observed(ref[...], X + 2)
+
+
+def copy_plus_one(target, source):
+    """Write to one reference what another holds, plus one."""
+    target[...] = source[...] + 1
+
+
+SAME_TWICE = {
+    "jit": lambda ref: jax.jit(copy_plus_one)(ref, ref),
+    "vmap": lambda ref: jax.vmap(copy_plus_one)(ref, ref),
+    "scan": lambda ref: lax.scan(lambda c, x: (c, copy_plus_one(*x)), 0, (ref, ref)),
+    "cond": lambda ref: lax.cond(True, copy_plus_one, lambda *_: None, ref, ref),
+    "jit_and_closed_over": lambda ref: jax.jit(lambda r: copy_plus_one(r, ref))(ref),
+}
+
+
+@probe(
+    source="jax-ml/jax@5f3e95021fca",
+    records="which uses of a reference are refused is up to JAX",
+)
+def same_reference_twice(env):
+    """A function that gets the same reference twice is refused, by more and more functions."""
+    words = ("only one reference to a mutable array", "closed over and passed", "donate the same")
+    return {
+        name: outcome(lambda use=use: use(new_reference(X)), *words)
+        for name, use in SAME_TWICE.items()
+    }
+
+
+def returned_by_cond(ref):
+    """Return a reference from a branch."""
+    return lax.cond(True, lambda: ref, lambda: ref)
+
+
+def returned_by_a_rule(ref):
+    """Return a reference from a function with a derivative of its own."""
+    f = jax.custom_vjp(lambda r: r)
+    f.defvjp(lambda r: (r, None), lambda _, c: (c,))
+    return f(ref)
+
+
+RETURNS = {
+    "jit": jax.jit(lambda r: r),
+    "vmap": jax.vmap(lambda r: r),
+    "new_in_jit": lambda _: jax.jit(lambda: new_reference(X))(),
+    "cond": returned_by_cond,
+    "custom_vjp": returned_by_a_rule,
+    "scan": lambda _: lax.scan(lambda c, _: (c, new_reference(X)), 0, None, length=2),
+    "scan_carry": lambda ref: lax.scan(lambda c, _: (c, None), ref, None, length=2),
+}
+
+
+@probe(
+    source="jax-ml/jax@b6482f126ea9",
+    records="which uses of a reference are refused is up to JAX",
+)
+def returned_reference(env):
+    """The outcomes of functions that return a reference, in transformations and loops."""
+    return {
+        name: outcome(lambda use=use: use(new_reference(X)), "returned a mutable array reference")
+        for name, use in RETURNS.items()
+    }
+
+
+def scale_and_count(x, ref):
+    """Return the product with the factor in a reference, and add one to the factor."""
+    y = x * ref[...]
+    ref[...] += 1.0
+    return y
+
+
+NOT_LINEARIZED = deviation(
+    "jax<0.8.1",
+    outcome="ok",
+    reason="a checkpoint could not use references of its caller",
+    issue="jax-ml/jax@ddc67f06ac01",
+)
+RUN_TWICE = deviation(
+    "jax>=0.8.1",
+    outcome="ok",
+    reason="the backward pass runs the function again, with its writes",
+)
+
+
+@probe(source="jax-ml/jax@ddc67f06ac01", deviations=[NOT_LINEARIZED, RUN_TWICE])
+def checkpoint_of_a_counter(env):
+    """The gradient of a `jax.checkpoint` that reads a factor from a reference and adds to it."""
+    slope, ref = jax.grad(jax.checkpoint(scale_and_count)), new_reference(jnp.float32(1))
+    refused = outcome(lambda: slope(2.0, new_reference(jnp.float32(1))))
+    if refused != "ran":
+        return Observed(refused, (floats(1), floats(2)))
+    return Observed((slope(2.0, ref), ref[...]), (floats(1), floats(2)))
+
+
+START_SHARED = [
+    deviation(
+        "jax<0.6",
+        outcome="ok",
+        reason="the lanes shared one reference, and each got the vector of all results",
+        issue="jax-ml/jax@e33413c5ca8e",
+    ),
+    deviation(
+        "jax>=0.6,<0.6.2",
+        error="ValueError",
+        match="not in tuple",
+        reason="a reference that starts with the same value in all lanes could not be batched",
+        issue="jax-ml/jax@e33413c5ca8e",
+    ),
+    deviation(
+        "jax>=0.6.2,<0.7.2",
+        error="Exception",
+        match="vmapped value on an unbatched",
+        reason="a reference that starts with the same value in all lanes could not be batched",
+        issue="jax-ml/jax@e33413c5ca8e",
+    ),
+]
+
+
+@probe(source="jax-ml/jax@e33413c5ca8e", deviations=START_SHARED)
+def same_start_in_lanes(env):
+    """Under vmap, a reference that starts with a constant becomes one for each lane."""
+
+    @jax.jit
+    def add_to_one(x):
+        ref = new_reference(jnp.float32(1))
+        ref[...] += x
+        return ref[...]
+
+    return Observed(jax.vmap(add_to_one)(X), X + 1)
+
+
+NOT_PASSED_WHEN_COMPILED = deviation(
+    "jax<0.7.1",
+    error="ValueError",
+    match="argument 2 is longer than argument 1",
+    reason="the compiled function did not get the references that it closes over",
+    issue="jax-ml/jax@c055b60156fe",
+)
+
+
+@probe(source="jax-ml/jax@c055b60156fe", deviations=[NOT_PASSED_WHEN_COMPILED])
+def closed_over_and_compiled(env):
+    """A function that was compiled ahead of time writes to a reference that it closes over."""
+    ref = new_reference(X)
+
+    def add():
+        ref[...] += 1.0
+
+    jax.jit(add).lower().compile()()
+    return Observed(ref[...], X + 1)
+
+
+def fill(part):
+    """Write to a part of a reference."""
+    part[...] = jnp.full_like(part[...], 9)
+
+
+PARTS = {
+    "jit": lambda ref: jax.jit(fill)(ref.at[0]),
+    "cond": lambda ref: lax.cond(True, fill, lambda _: None, ref.at[0]),
+    "vmap": lambda ref: jax.vmap(fill)(ref.at[0]),
+}
+
+
+@probe(
+    source="jax-ml/jax@60a8d25b7d0f",
+    releases="jax>=0.7",
+    records="which uses of a reference are refused is up to JAX",
+)
+def part_of_a_reference(env):
+    """Transformations and branches get a part of a reference, `ref.at[0]`, and write to it."""
+    observed = {}
+    for name, use in PARTS.items():
+        ref = new_reference(np.zeros((2, 2), np.float32))
+        observed[name] = outcome(lambda use=use, ref=ref: use(ref)), ref[...]
+    return observed
+
+
+FREEZE_NOT_BATCHED = [
+    deviation(
+        "jax<0.6",
+        error="NotImplementedError",
+        match="Batching rule for 'mutable_array' not implemented",
+        reason="references had no batching rule",
+        issue="jax-ml/jax@05269a8ec90a",
+    ),
+    deviation(
+        "jax>=0.6,<0.8",
+        error="NotImplementedError",
+        match="Batching rule for 'freeze' not implemented",
+        reason="`freeze` had no batching rule",
+        issue="jax-ml/jax@387293f9be99",
+    ),
+]
+
+
+@probe(source="jax-ml/jax@387293f9be99", releases="jax>=0.5", deviations=FREEZE_NOT_BATCHED)
+def frozen_in_lanes(env):
+    """A function that makes a reference and freezes it runs under vmap, from 0.8.0."""
+    freeze = find("jax:freeze", "jax.experimental:freeze", "jax._src.core:freeze")
+    return Observed(jax.vmap(lambda x: freeze(new_reference(x)))(X), X)

@@ -214,3 +214,47 @@ def all_leaves_of_arrays(env):
         "list": tree_util.all_leaves([arrays], is_leaf=has_no_children),
     }
     return Observed(observed, {"arrays": True, "list": False})
+
+
+NO_PATH_FOR_IS_LEAF = deviation(
+    "jax<0.6.2",
+    error="TypeError",
+    match="is_leaf_takes_path",
+    reason="`is_leaf` saw the node alone",
+    issue="jax-ml/jax@160e59f10c2b",
+)
+
+
+@probe(source="jax-ml/jax@160e59f10c2b", deviations=[NO_PATH_FOR_IS_LEAF])
+def leaves_by_path(env):
+    """With `is_leaf_takes_path=True`, `is_leaf` decides by the path, too, from 0.6.2."""
+    observed = tree_util.tree_map_with_path(
+        lambda path, _: tree_util.keystr(path),
+        {"a": [1, [2, 3]]},
+        is_leaf=lambda path, _: len(path) == 2,
+        is_leaf_takes_path=True,
+    )
+    return Observed(observed, {"a": ["['a'][0]", "['a'][1]"]})
+
+
+NO_STATIC = deviation(
+    "jax<0.9.1",
+    error="AttributeError",
+    match="static",
+    reason="`dataclasses.field(metadata={'static': True})` was the only way",
+    issue="jax-ml/jax@4f3314e9d6a2",
+)
+
+
+@probe(source="jax-ml/jax@4f3314e9d6a2", releases="jax>=0.4.36", deviations=[NO_STATIC])
+def static_field(env):
+    """A field `jax.tree.static()` of a registered dataclass is no leaf, from 0.9.1."""
+
+    @tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Power:
+        base: Any
+        exponent: int = jax.tree.static(default=3)
+
+    f = jax.jit(lambda p: p.base**p.exponent)
+    return Observed((f(Power(floats(2))), tree_util.tree_leaves(Power(1))), (floats(8), [1]))

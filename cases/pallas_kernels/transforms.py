@@ -338,3 +338,19 @@ def without_jit(env):
     with jax.disable_jit():
         out = kernel_call(double, shape(8), **_specs())(vector())
     return Observed(out, reference=2 * vector())
+
+
+NAMES_NOT_BATCHED = deviation(
+    "jax<0.11.1",
+    error="ValueError",
+    match=r"zip\(\) argument",
+    reason="the axis that vmap adds to the grid had no name",
+    issue="jax-ml/jax@67559cc92cbf",
+)
+
+
+@probe(source="jax-ml/jax@67559cc92cbf", releases="jax>=0.4.31", deviations=[NAMES_NOT_BATCHED])
+def named_grid_in_lanes(env):
+    """A kernel whose grid has a named axis runs under vmap, from 0.11.1."""
+    named = {**_specs(), "grid": (("tile", 4),)}
+    return Observed(jax.vmap(kernel_call(double, shape(8), **named))(two()), reference=2 * two())
