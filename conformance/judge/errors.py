@@ -107,6 +107,8 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"\bDynamicJaxprTracer\(", "JitTracer(", 0),
         (r"\bPartitionSpec\(", "P(", 0),
         (r"TFRT_CPU_(\d+)", r"cpu:\1", 0),
+        # Which call reaches the limit depends on the frames below the case.
+        (r"(maximum recursion depth exceeded) (?:in|while) [\w ]+", r"\1", 0),
         # jax lists a set of classes, whose order differs between processes.
         (r"(\bAccepted dtypes .*?are subtypes of )(\w+(?:, \w+)+)", _sort_listed, 0),
         # Counters jax and XLA append to names.
