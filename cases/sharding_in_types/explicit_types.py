@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, defaults, deviation, probe, program, raises
 
-from ._helpers import SHARDS, describe_outcome, format_spec, numbers, put
+from ._helpers import SHARDS, describe_outcome, format_spec, numbers, put, reshard
 
 defaults(devices=4)
 
@@ -279,7 +279,6 @@ def contraction_with_out_sharding(env, out):
 def resharded(env):
     """`reshard` from rows to columns, in the middle of a program, is one all-to-all or gather."""
     mesh = env.mesh(SHARDS, "x", explicit=True)
-    reshard = getattr(jax, "reshard", None) or jax.sharding.reshard
     columns = NamedSharding(mesh, P(None, "x"))
 
     def step(m):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,16 +11,9 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import format_spec, numbers, put
+from ._helpers import format_spec, numbers, put, reshard
 
 defaults(devices=4, platforms=("cpu",), releases="jax>=0.6")
-
-
-def reshard(x, spec):
-    """Return x resharded; the function was in `jax.experimental.shard` up to 0.6.2."""
-    if hasattr(jax.sharding, "reshard"):
-        return jax.sharding.reshard(x, spec)
-    return importlib.import_module("jax.experimental.shard").reshard(x, spec)
 
 
 REMAINDER_REFUSED = deviation(

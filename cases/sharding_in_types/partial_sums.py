@@ -9,11 +9,9 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import numbers, put
+from ._helpers import numbers, put, reshard
 
 defaults(devices=2, platforms=("cpu",), releases="jax>=0.7.2")
-
-reshard = getattr(jax, "reshard", None) or jax.sharding.reshard
 
 
 def partial_product(a, b):

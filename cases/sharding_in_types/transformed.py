@@ -10,14 +10,9 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
 
-from ._helpers import format_spec, numbers, put
+from ._helpers import format_spec, numbers, put, reshard
 
 defaults(devices=4, platforms=("cpu",), releases="jax>=0.7.2")
-
-
-def reshard(x, spec):
-    """Return x resharded; `jax.reshard` from 0.8.2, else that of `jax.sharding`."""
-    return (getattr(jax, "reshard", None) or jax.sharding.reshard)(x, spec)
 
 
 MATRIX_NOT_BATCHED = deviation(
