@@ -65,8 +65,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
             re.MULTILINE,
         ),
         # Where MLIR's verifier saw an operation made: files, lines and columns of all who called.
-        (r"^[ \t]*at loc\(.*(?:\n|\Z)", "", re.MULTILINE),
-        (r"[ \t]+at loc\(.*", "", 0),
+        (r"(?:^|[ \t]+)at loc\(.*", "", re.MULTILINE),
         # Links move with the documentation's host and chapters.
         (r"https?://[^\s)>\]]*[^\s)>\].,;]", "<url>", 0),
         (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?", "<date>", 0),
