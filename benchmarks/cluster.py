@@ -71,7 +71,7 @@ QUIET = {
 }
 """Dask's settings for many workers in one process.
 
-Each watches its own host and event loop, up to 100 times a second, and 500 of them do nothing else.
+Each watches its own host and event loop, up to 100 times a second.
 """
 
 
