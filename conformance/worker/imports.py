@@ -99,19 +99,22 @@ class ImportGraph:
 
 
 class _HiddenModules(MetaPathFinder, Loader):
-    """Imports modules that were executed before, and hidden, without executing them again."""
+    """Imports modules that were executed before, and hidden, without executing them again.
+
+    Args:
+        graph: The imports of the modules.
+        names: Names of the modules to hide, sorted, so that a package precedes its modules.
+    """
 
     def __init__(self, graph: ImportGraph, names: list[str]) -> None:
         self._graph = graph
-        self._hidden = {name: sys.modules[name] for name in names}
-        self._specs = {name: module.__spec__ for name, module in self._hidden.items()}
-        for name, module in self._hidden.items():
+        # With its spec, which an import replaces.
+        self._hidden = {name: (sys.modules[name], sys.modules[name].__spec__) for name in names}
+        for name in reversed(names):  # what is within a package before the package
+            module = sys.modules.pop(name)
             parent, _, child = name.rpartition(".")
-            package = sys.modules[parent]
-            if vars(package).get(child) is module:
-                delattr(package, child)
-        for name in names:
-            del sys.modules[name]
+            if vars(sys.modules[parent]).get(child) is module:
+                delattr(sys.modules[parent], child)
 
     def find_spec(
         self,
@@ -124,14 +127,14 @@ class _HiddenModules(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Return the module as it was."""
-        return self._hidden[spec.name]
+        return self._hidden[spec.name][0]
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Show what the imports of the module lead to."""
         assert module.__spec__ is not None  # noqa: S101 - the import has set it
         for name in sorted(self._graph.reach(module.__spec__.name) & self._hidden.keys()):
-            shown = self._hidden.pop(name)
-            shown.__spec__ = self._specs[name]
+            shown, spec = self._hidden.pop(name)
+            shown.__spec__ = spec
             sys.modules[name] = shown
             parent, _, child = name.rpartition(".")
             setattr(sys.modules[parent], child, shown)
