@@ -213,5 +213,5 @@ NEVER_EQUAL = deviation(
 @probe(source="jax-ml/jax@71480ae5809c", releases="jax>=0.4.35", deviations=[NEVER_EQUAL])
 def dtype_made_twice(env):
     """Two dtypes that `primal_tangent_dtype` makes of the same dtypes are equal, from 0.10.0."""
-    make = find("jax.dtypes:primal_tangent_dtype", "jax.experimental:primal_tangent_dtype")
+    make = find("jax.experimental:primal_tangent_dtype")
     return Observed(make(jnp.int8, jnp.bfloat16) == make(jnp.int8, jnp.bfloat16), True)

@@ -107,8 +107,8 @@ def command(
     conformance bench --cell 0.10.1 --cell 'path:/opt/jax-dev/bin/python'
     conformance bench --cell latest --cell nightly --minutes 5 --known time.json --json time.json
 
-    Exit status: 0 no difference, or none that is new; 1 a difference; 130 interrupted, the cases
-    until then are kept.
+    Exit status: 0 no difference, or none that is new; 1 a difference; 70 internal error,
+    130 interrupted: the cases until then are kept.
     """
     context = load_context()
     chosen = choose_measured_cases(context, selection)

@@ -128,16 +128,16 @@ ABUSES: Final = {
         "probe(timeout=20, memory=1024)",
     ),
     "has a child that allocates": Abuse(
-        "if os.fork() == 0:\n    kept = fill(2000); time.sleep(60)\ntime.sleep(9); return 1",
-        "out_of_memory", "probe(timeout=20, memory=1024)",
+        "if os.fork() == 0:\n    kept = fill(2000); time.sleep(60)\ntime.sleep(30); return 1",
+        "out_of_memory", "probe(timeout=40, memory=1024)",
     ),
     "has a daemon that allocates": Abuse(
-        "daemon(lambda: (fill(2000), time.sleep(60)))\ntime.sleep(9); return 1",
-        "out_of_memory", "probe(timeout=20, memory=1024)",
+        "daemon(lambda: (fill(2000), time.sleep(60)))\ntime.sleep(30); return 1",
+        "out_of_memory", "probe(timeout=40, memory=1024)",
     ),
     "has children that allocate together": Abuse(
         "for _ in range(6):\n    if os.fork() == 0:\n        kept = fill(250); time.sleep(60)\n"
-        "time.sleep(9); return 1", "out_of_memory", "probe(timeout=20, memory=1024)",
+        "time.sleep(30); return 1", "out_of_memory", "probe(timeout=40, memory=1024)",
     ),
     "asks for more memory than there is": Abuse("return np.zeros(2**50, np.uint8)", "out_of_memory raised"),
     "closes every descriptor": Abuse("os.closerange(0, 4096); return 1", "crashed"),
