@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.app.bench.choice import FAMILY
 from conformance.app.bench.run import BenchOptions, run_bench
 from conformance.app.context import load_context
+from conformance.bench.comparison import adjust_comparisons
 from conformance.report.bench.text import describe_comparison
 
 if TYPE_CHECKING:
@@ -99,23 +100,25 @@ def main() -> None:
 
 
 def find_alarms(runs: int, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the alarms of a release against itself, all cases of the family in each run.
+    """Yield the alarms of a release against itself, `runs` comparisons of each case.
 
-    Each case is a comparison of its own, so that a log grows by cases. Whoever compares all cases
-    at once gets fewer alarms, for p-values are adjusted to their number.
+    The release is measured once more than that, and neighbours are compared, as in a comparison of
+    many releases. Each comparison decides alone, so that a log grows by cases. Whoever compares all
+    cases at once gets fewer alarms, for p-values are adjusted to their number.
     """
     context = load_context()
     cases = [case for case in context.select_cases([FAMILY]) if fnmatch(case.id, f"*{name}")]
-    cell = context.select_cells(None, ["latest"])[0][0]
-    for case in (case for _ in range(runs) for case in cases):
+    cells = context.select_cells(None, ["latest"])[0] * (runs + 1)
+    for case in cases:
         load, start = os.getloadavg()[0], perf_counter()
-        found = run_bench(context, [case], [cell, cell], BenchOptions(), print_nothing).comparisons
-        for one in found:
+        found = run_bench(context, [case], cells, BenchOptions(), print_nothing).comparisons
+        seconds = (perf_counter() - start) / runs
+        for one in (own for comparison in found for own in adjust_comparisons([comparison])):
             yield {
-                "kind": "alarms", "release": cell.release, "case": case.id,
+                "kind": "alarms", "release": cells[0].release, "case": case.id,
                 "phases": len(one.time), "problem": one.problem,
                 "alarm": describe_comparison(one) if one.alarms else "",
-                "seconds": round(perf_counter() - start, 1), "load": round(load, 1),
+                "seconds": round(seconds, 1), "load": round(load, 1),
             }  # fmt: skip
 
 
