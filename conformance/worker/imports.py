@@ -8,6 +8,7 @@ a job the modules that its own file's imports lead to, and imports another one w
 from __future__ import annotations
 
 import builtins
+import importlib
 import sys
 from collections import defaultdict
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ class ImportGraph:
         Args:
             file_module: Name of the case file's module that is imported, if one is.
         """
-        original = builtins.__import__
+        originals = builtins.__import__, importlib.import_module
 
         def import_recorded(
             name: str,
@@ -52,7 +53,7 @@ class ImportGraph:
             fromlist: Sequence[str] | None = (),
             level: int = 0,
         ) -> types.ModuleType:
-            module = original(name, globals, locals, fromlist or (), level)
+            module = originals[0](name, globals, locals, fromlist or (), level)
             package = str((globals or {}).get("__package__") or "")
             if globals and (package or not level):
                 imported = resolve_name("." * level + name, package)
@@ -61,11 +62,17 @@ class ImportGraph:
                 )
             return module
 
-        builtins.__import__ = import_recorded
+        def import_module_recorded(name: str, package: str | None = None) -> types.ModuleType:
+            importer = str(sys._getframe(1).f_globals.get("__name__"))
+            module = originals[1](name, package)
+            self._imports[importer].add(module.__name__)
+            return module
+
+        builtins.__import__, importlib.import_module = import_recorded, import_module_recorded
         try:
             yield
         finally:
-            builtins.__import__ = original
+            builtins.__import__, importlib.import_module = originals
             self._public = frozenset(
                 name
                 for name in sys.modules

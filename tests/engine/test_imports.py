@@ -138,11 +138,17 @@ def test_a_job_sees_the_modules_of_jax_that_its_own_file_imports(bench: Bench) -
     sees = "import jax; return int(hasattr(jax, 'ad_checkpoint'))"
     (bench.folder / "imports_for_others.py").write_text("import jax.ad_checkpoint\n")
     by_another = f"sys.path.insert(0, {str(bench.folder)!r}); import imports_for_others"
-    tops = {"itself": "import jax.ad_checkpoint", "by_another": by_another, "nothing": ""}
+    tops = {
+        "itself": "import jax.ad_checkpoint",
+        "by_name": "import importlib; importlib.import_module('jax.ad_checkpoint')",
+        "by_another": by_another,
+        "nothing": "",
+    }
     for _ in range(2):
         seen = {name: leaf_of(bench.run(sees, top=top, topic=name)) for name, top in tops.items()}
         assert {name: leaf.data == b"1" for name, leaf in seen.items()} == {
             "itself": True,
+            "by_name": True,
             "by_another": True,
             "nothing": False,
         }
