@@ -253,12 +253,18 @@ class CellMeasurer:
         order = [index for index in cells if index not in rounds.problems]
         for index in order if number % 2 == 0 else reversed(order):
             job = Job(case=rounds.case, planned=self._cells[index], alone=True, measure=settings)
-            (finished,) = self._executor.run([job])
-            found = read_measured(finished)
+            found = self._measure(job)
             if isinstance(found, str):
                 rounds.problems[index] = found
             else:
                 rounds.measured.setdefault(index, []).append(found)
+
+    def _measure(self, job: Job) -> tuple[Measured, ...] | str:
+        (finished,) = self._executor.run([job])
+        if finished.outcome is Outcome.TIMED_OUT:
+            # Collectives of several calls may wait for threads that the other calls hold.
+            (finished,) = self._executor.run([job])
+        return read_measured(finished)
 
 
 def read_measured(finished: FinishedJob) -> tuple[Measured, ...] | str:
