@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from conformance.bench.comparison import Clock
-from conformance.report.bench.text import count_comparisons, describe_alarm
+from conformance.report.bench.text import count_comparisons, describe_alarm, format_ratio
 from conformance.report.grouping import group_by
 from conformance.report.markup import to_code, to_table, wrap
 from conformance.wording import plural
@@ -57,7 +57,7 @@ def _average(comparisons: Sequence[CaseComparison], phase: str) -> str:
         for one in comparison.time
         if (one.phase, one.clock) == (phase, Clock.CPU)
     ]
-    return f"{exp(fmean(ratios)):.2f}" if ratios else ""
+    return format_ratio(exp(fmean(ratios))) if ratios else ""
 
 
 def _render_cells(cells: tuple[str, str], comparisons: Sequence[CaseComparison]) -> Iterator[str]:

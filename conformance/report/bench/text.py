@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BYTES: Final = {"compile", "run", "live", "leak", "hlo_bytes"}
 """Names of sizes in bytes; those of the plan are, too."""
+_NEAR: Final = (0.1, 100.0)
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
@@ -35,7 +36,9 @@ def describe_comparison(comparison: CaseComparison) -> str:
     if alarms:
         return f"{head} {'; '.join(alarms)}"
     ratios = [
-        f"{one.phase} {one.ratio.estimate:.2f}" for one in comparison.time if one.clock is Clock.CPU
+        f"{one.phase} {format_ratio(one.ratio.estimate)}"
+        for one in comparison.time
+        if one.clock is Clock.CPU
     ]
     return f"{head} no difference ({', '.join(ratios)})"
 
@@ -59,11 +62,19 @@ def describe_alarm(alarm: Comparison) -> str:
             return f"memory of {alarm.name} {low} -> {high}"
         case _:
             ratio = alarm.ratio
-            low, high = (format_taken(alarm.clock, value) for value in (alarm.before, alarm.after))
+            estimate, low, high = map(format_ratio, (ratio.estimate, ratio.low, ratio.high))
+            before, after = (format_taken(alarm.clock, x) for x in (alarm.before, alarm.after))
             return (
-                f"{alarm.phase} {ratio.estimate:.2f} times ({ratio.low:.2f} to {ratio.high:.2f}, "
-                f"{alarm.clock}, {low} -> {high})"
+                f"{alarm.phase} {estimate} times ({low} to {high}, {alarm.clock}, "
+                f"{before} -> {after})"
             )
+
+
+def format_ratio(ratio: float) -> str:
+    """Return a ratio with two decimals, or with its first digits if it is far from 1."""
+    if _NEAR[0] <= ratio < _NEAR[1]:
+        return f"{ratio:.2f}"
+    return f"{ratio:.2g}" if ratio < 1 else f"{ratio:.0f}"
 
 
 def format_taken(clock: Clock, value: float) -> str:

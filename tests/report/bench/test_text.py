@@ -14,6 +14,7 @@ from conformance.bench.comparison import (
 from conformance.bench.growth import Exponent
 from conformance.bench.statistics import Ratio
 from conformance.report.bench.text import (
+    describe_alarm,
     describe_comparison,
     format_size,
     format_taken,
@@ -33,6 +34,14 @@ def test_a_line_has_what_differs() -> None:
     assert describe_comparison(CASE) == (
         "family/loop: run 1.50 times (1.40 to 1.60, cpu, 200 µs -> 300 µs)"
     )
+
+
+def test_ratios_far_from_one_keep_their_digits() -> None:
+    """A loop that is no longer quadratic is not 0.00 times as slow."""
+    faster = replace(SLOWER, before=29e-3, after=64e-6, ratio=Ratio(0.0022, 0.002, 0.12, 0.0, 16))
+    slower = replace(SLOWER, before=64e-6, after=29e-3, ratio=Ratio(459.9, 99.1, 560.0, 0.0, 16))
+    assert describe_alarm(faster) == "run 0.0022 times (0.002 to 0.12, cpu, 29 ms -> 64 µs)"
+    assert describe_alarm(slower) == "run 460 times (99.10 to 560, cpu, 64 µs -> 29 ms)"
 
 
 def test_growth_and_memory_are_told_in_their_units() -> None:
