@@ -7,13 +7,14 @@ import platform
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import psutil
 
 from conformance.app.bench.result import BenchResult
+from conformance.app.bench.rounds import CaseRounds
 from conformance.app.context import count_usable_cores
 from conformance.app.session import Session
 from conformance.bench.comparison import (
@@ -98,39 +99,6 @@ OVERVIEW: Final = BenchOptions(
 """Options that show what became half as slow again in any of many cells."""
 
 
-@dataclass(slots=True)
-class _CaseRounds:
-    """The measurements of one case, in the order of rounds.
-
-    Attributes:
-        case: The case.
-        measured: Measurements of all sizes by index of the cell.
-        problems: Why a cell cannot be measured, by index of the cell.
-    """
-
-    case: Case
-    measured: dict[int, list[tuple[Measured, ...]]] = field(default_factory=dict)
-    problems: dict[int, str] = field(default_factory=dict)
-
-    def select_largest(self, index: int) -> list[Measured]:
-        """Return the measurements of a cell at the largest size."""
-        return [sizes[-1] for sizes in self.measured[index]]
-
-    def compare_times(self, pair: tuple[int, int]) -> tuple[TimeComparison, ...]:
-        """Compare the phases of two cells over the rounds that both were measured in."""
-        sides = [self.select_largest(index) for index in pair]
-        common = min(map(len, sides))
-        return compare_times(*(side[:common] for side in sides))
-
-    def group_sizes(self, index: int) -> dict[int, list[Measured]]:
-        """Return the measurements of a cell by size, empty for a case without sizes."""
-        found: dict[int, list[Measured]] = {}
-        for one in (one for sizes in self.measured[index] for one in sizes):
-            if one.size is not None:
-                found.setdefault(one.size, []).append(one)
-        return found
-
-
 class CellMeasurer:
     """Measures cases in cells, one job at a time.
 
@@ -153,22 +121,27 @@ class CellMeasurer:
 
     def compare(self, case: Case) -> Iterator[CaseComparison]:
         """Measure a case, and yield the comparison of each two neighbouring cells."""
-        rounds = _CaseRounds(case)
+        rounds = CaseRounds(case)
         everywhere = range(len(self._cells))
         for number in range(self._options.screening):
             self._measure_round(rounds, everywhere, number)
         for number in range(self._options.screening, SECOND_LOOK):
-            # One slow measurement among those of many cells is not worth the rounds that decide.
-            pairs = [pair for pair in pairwise(everywhere) if self._find_suspected(rounds, pair)]
-            again = sorted({index for pair in pairs for index in pair})
-            self._measure_round(rounds, again, LEAK_ROUNDS + number, only_largest=True)
+            pairs = [one for one in pairwise(everywhere) if rounds.problems.keys().isdisjoint(one)]
+            # One measurement of a size is no difference yet, and a slow one among those of many
+            # cells is not worth the rounds that decide.
+            larger = {i for pair in pairs if rounds.has_memory_alarm(pair) for i in pair}
+            slower = {i for pair in pairs if self._find_suspected(rounds, pair) for i in pair}
+            self._measure_round(rounds, sorted(larger), number, only_largest=True)
+            self._measure_round(
+                rounds, sorted(slower - larger), LEAK_ROUNDS + number, only_largest=True
+            )
         largest = {index: rounds.select_largest(index) for index in rounds.measured}
         places = [(one.cell.id, one.release) for one in self._cells]
         self.series += collect_series(case.id, places, largest)
         for pair in pairwise(everywhere):
             yield self._compare_neighbours(rounds, pair)
 
-    def _compare_neighbours(self, rounds: _CaseRounds, pair: tuple[int, int]) -> CaseComparison:
+    def _compare_neighbours(self, rounds: CaseRounds, pair: tuple[int, int]) -> CaseComparison:
         case = rounds.case
         ids = (self._cells[pair[0]].cell.id, self._cells[pair[1]].cell.id)
         size = case.sizes[-1] if case.sizes else None
@@ -188,7 +161,7 @@ class CellMeasurer:
         suspected = self._find_suspected(rounds, pair)
         return self._confirm(case, pair, found, suspected) if suspected else found
 
-    def _find_suspected(self, rounds: _CaseRounds, pair: tuple[int, int]) -> set[tuple[str, Clock]]:
+    def _find_suspected(self, rounds: CaseRounds, pair: tuple[int, int]) -> set[tuple[str, Clock]]:
         """Return the phases and clocks in which two cells may differ."""
         if not rounds.problems.keys().isdisjoint(pair):
             return set()
@@ -208,7 +181,7 @@ class CellMeasurer:
         suspected: set[tuple[str, Clock]],
     ) -> CaseComparison:
         """Measure two cells again, and compare what is new alone: the old pairs were selected."""
-        fresh = _CaseRounds(case)
+        fresh = CaseRounds(case)
         decided: tuple[TimeComparison, ...] = ()
         grows = any(one.is_suspicious for one in found.growth)
         end = time.monotonic() + self._options.confirming
@@ -238,7 +211,7 @@ class CellMeasurer:
 
     def _measure_round(
         self,
-        rounds: _CaseRounds,
+        rounds: CaseRounds,
         cells: Iterable[int],
         number: int,
         *,

@@ -40,6 +40,8 @@ class Host:
         self.hanging: set[int] = set()
         """Jobs that do not end, by their number."""
         self.waiting: dict[str, float] = {}
+        self.leaks: list[float] = []
+        """Bytes that a call of the next jobs leaves; 0 of all others."""
         self._generator = np.random.default_rng(11)
 
     def run(self, jobs: Iterable[Job]) -> Iterator[FinishedJob]:
@@ -61,7 +63,8 @@ class Host:
     def _measure(self, release: str, size: int | None) -> Measured:
         seconds = self.seconds(release, size) * float(np.exp(self._generator.normal(0, 0.02)))
         taken = Taken(wall=seconds + self.waiting.get(release, 0.0), cpu=seconds)
-        return Measured(size=size, passes=1, phases={"run": taken})
+        memory = {"leak": int(self.leaks.pop(0)) if self.leaks else 0}
+        return Measured(size=size, passes=1, phases={"run": taken}, memory=memory)
 
 
 def compare(host: Host, folder: Path, *cells: Any, **more: Any) -> list[CaseComparison]:
@@ -131,6 +134,19 @@ def test_a_single_slow_round_of_many_cells_is_looked_at_again(tmp_path: Path) ->
     found = list(bench.compare(job(tmp_path).case))
     assert not any(one.alarms for one in found)
     assert sorted(host.asked[6:]) == ["0.6.0", "0.6.1", "0.6.2"]
+
+
+def test_a_single_larger_size_is_looked_at_again(tmp_path: Path) -> None:
+    """In the first round one call left 100 KiB, as an allocator does, and never again."""
+    host = Host(lambda *_: 0.01)
+    host.leaks = [0, 102_400]
+    bench = CellMeasurer(host, (OLD, NEW), OVERVIEW)  # type: ignore[arg-type]
+    (found,) = bench.compare(job(tmp_path).case)
+    (leak,) = found.memory
+    assert (leak.after, leak.alarm) == ((102_400.0, 0.0), False)
+    host.leaks = [0, 102_400, 102_400, 0, 0, 102_400]
+    (found,) = bench.compare(job(tmp_path).case)
+    assert [(one.name, one.alarm) for one in found.memory] == [("leak", True)]
 
 
 def test_an_overview_looks_for_differences_of_half(tmp_path: Path) -> None:
