@@ -44,7 +44,7 @@
       cursor: { y: false },
       scales: { x: { time: false }, y: { distr: 3 } },
       axes: [
-        { ...axis, values: (_, at) => at.map((i) => data.releases[i] || ""), space: 60, incrs: [1, 2, 3, 4, 5, 8, 10] },
+        { ...axis, values: (_, at) => at.map((i) => data.releases[i] || ""), space: 60, incrs: [1, 2, 3, 4, 5, 8, 10], size: 30 },
         { ...axis, values: (_, at) => at.map((y) => (y === null ? "" : show(y, units))), size: 62 },
       ],
       series: [
