@@ -446,3 +446,26 @@ def loops(env):
         "in itself": 6,
     }
     return Observed(sines, expected)
+
+
+CARRY_BEFORE_THE_FIXED_POINT = deviation(
+    "jax<0.6",
+    error="AssertionError",
+    reason="the loop got the carries that were known at first, not those of the fixed point",
+    issue="jax-ml/jax#27353",
+)
+
+
+@probe(source="jax-ml/jax#27353", deviations=[CARRY_BEFORE_THE_FIXED_POINT])
+def linearized_loop_with_a_replaced_carry(env):
+    """`jax.linearize` of a `jax.checkpoint` with a `while_loop` that replaces a known carry."""
+
+    @jax.checkpoint
+    def f(x, y):
+        def step(carry):
+            i, _, b = carry
+            return i + 1, b, jnp.sin(y)
+
+        return lax.while_loop(lambda carry: carry[0] < 3, step, (0, 1.0, 2.0))[1] * x
+
+    return Observed(jax.linearize(f, 1.0, 2.0)[0], reference=np.sin(2.0))

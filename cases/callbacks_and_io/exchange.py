@@ -356,3 +356,20 @@ def numpy_of_a_key(env):
     return Observed(
         refusal(lambda: np.asarray(typed_key()), "key_data"), expect_refusal("TypeError")
     )
+
+
+READ_ONLY_REFUSED = deviation(
+    "jax<0.12",
+    error="BufferError",
+    match="readonly",
+    reason="JAX did not ask for a version of DLPack that knows read-only arrays",
+    issue="jax-ml/jax#40789",
+)
+
+
+@probe(source="jax-ml/jax#40789", deviations=[READ_ONLY_REFUSED])
+def read_only_array_by_dlpack(env):
+    """`jnp.from_dlpack` accepts a NumPy array that is read-only."""
+    x = np.arange(3, dtype=np.float32)
+    x.flags.writeable = False
+    return Observed(jnp.from_dlpack(x), reference=np.arange(3, dtype=np.float32))

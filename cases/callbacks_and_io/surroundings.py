@@ -98,3 +98,25 @@ def stored_with_a_callback(env):
         values = [run(2), run(3)]
         entries = [path for path in Path(folder).iterdir() if not path.name.endswith("-atime")]
         return Observed((values, len(entries)), ([2 * ROW, 3 * ROW], 1))
+
+
+PYTHON_AT_EACH_CALL = deviation(
+    "jax<0.7.2",
+    error="RuntimeError",
+    match="re-tracing",
+    reason="a program with a `pure_callback` was called through Python each time",
+    issue="jax-ml/jax#31319",
+)
+
+
+@probe(source="jax-ml/jax#31319", releases="jax>=0.4.33", deviations=[PYTHON_AT_EACH_CALL])
+def second_call_under_no_tracing(env):
+    """A jitted function with a `pure_callback` can be called again under `jax.no_tracing`."""
+
+    @jax.jit
+    def f(x):
+        return jax.pure_callback(lambda x: x, struct(ROW.shape), x)
+
+    f(ROW)
+    with jax.no_tracing(True):
+        return Observed(f(ROW), reference=ROW)

@@ -494,3 +494,20 @@ def frozen_in_lanes(env):
     """A function that makes a reference and freezes it runs under vmap, from 0.8.0."""
     freeze = find("jax:freeze", "jax.experimental:freeze", "jax._src.core:freeze")
     return Observed(jax.vmap(lambda x: freeze(new_reference(x)))(X), X)
+
+
+AXES_OF_AN_ELEMENT = deviation(
+    "jax>=0.8,<0.8.2",
+    error="ValueError",
+    match="out of bounds",
+    reason="the batching rule moved an axis that the element no longer has",
+    issue="jax-ml/jax#33309",
+)
+
+
+@probe(source="jax-ml/jax#33309", releases="jax>=0.7.1", deviations=[AXES_OF_AN_ELEMENT])
+def element_of_a_mapped_reference(env):
+    """`vmap` of a function that reads the element `ref[0]` of a reference: one from each row."""
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+    value = jax.vmap(lambda ref: ref[0])(new_reference(jnp.asarray(rows)))
+    return Observed(value, rows[:, 0])

@@ -96,3 +96,30 @@ def angle_of_denormal_numbers(env):
     """`arctan2` of two denormal numbers is NaN on all releases."""
     x = f32(1e-40, 1e-39)
     return Observed(replace_nan(jax.jit(jnp.arctan2)(x, x)), reference=np.arctan2(x, x))
+
+
+NAN_IGNORED = deviation(
+    "jax>=0.9.1",
+    outcome="ok",
+    reason="the reductions of YNNPACK, which take large arrays, drop NaN",
+    issue="jax-ml/jax#39887",
+)
+
+
+@probe(source="jax-ml/jax#39887", deviations=[NAN_IGNORED])
+def largest_of_many_with_nan(env):
+    """`jnp.max` of an array with NaN is NaN; for large arrays it is the largest number."""
+
+    def largest(*shape):
+        x = np.ones(shape, np.float32)
+        x[..., 3] = np.nan
+        return bool(np.isnan(jnp.max(x, axis=-1)).all())
+
+    value = {
+        "1000": largest(1000),
+        "4096": largest(4096),
+        "65536": largest(65536),
+        "8x1024": largest(8, 1024),
+        "64x1024": largest(64, 1024),
+    }
+    return Observed(value, reference=dict.fromkeys(value, True))

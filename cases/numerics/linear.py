@@ -622,3 +622,42 @@ def attention_of_width_one(env):
     return Observed(
         result.astype(jnp.float32), reference=np.array([[[[2.0], [4.0]], [[2.0], [4.0]]]])
     )
+
+
+DETERMINANT_OF_INFINITIES = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="the determinant was the difference of two infinite products",
+    issue="jax-ml/jax#26347",
+)
+LOGARITHM_OF_AN_OVERFLOW = deviation(
+    "jax>=0.10",
+    outcome="ok",
+    reason="the logarithm is that of the determinant, which overflows",
+    issue="jax-ml/jax#26347",
+)
+
+
+@probe(source="jax-ml/jax#26347", deviations=[DETERMINANT_OF_INFINITIES, LOGARITHM_OF_AN_OVERFLOW])
+def determinant_beyond_float32(env):
+    """A determinant of -1e40 is -inf in float32, and its logarithm by `slogdet` finite."""
+    matrix = np.array([[1e20, 2e20], [3e20, 5e20]], np.float32)
+    sign, logarithm = jnp.linalg.slogdet(matrix)
+    value = replace_nan((jnp.linalg.det(matrix), sign, logarithm))
+    return Observed(value, reference=(f32(-inf)[0], f32(-1)[0], np.float64(np.log(1e40))))
+
+
+ALL_DIFFERENCES_NAN = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="1 was added to the differences of equal eigenvalues, which rounds for large ones",
+    issue="jax-ml/jax#40141",
+)
+
+
+@probe(source="jax-ml/jax#40141", deviations=[ALL_DIFFERENCES_NAN])
+def derivative_of_large_eigenvalues(env):
+    """The derivative of the eigenvectors is finite if eigenvalues beyond 2**24 differ."""
+    matrix = np.diag(f32(2**24, 2**24 + 2, 2**24 + 4))
+    tangent = jax.jacfwd(lambda m: jnp.linalg.eigh(m)[1].sum())(matrix)
+    return Observed(bool(np.isfinite(tangent).all()), reference=True)

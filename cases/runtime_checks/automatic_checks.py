@@ -6,6 +6,8 @@ NaN or to divide by zero pass unnoticed.
 
 from __future__ import annotations
 
+import traceback
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -224,3 +226,23 @@ def explicit_mesh(env):
         f = checkify.checkify(lambda x: x.at[:].set(2.0, out_sharding=P("x")))
         error, y = jax.jit(f)(x)
         return Observed((message(error), np.asarray(y)), ("none", np.full(4, 2, np.float32)))
+
+
+STACK_CUT = deviation(
+    "jax>=0.4.36,<0.9",
+    error="IndexError",
+    reason="the check changes the frames of the stack while it is walked",
+    issue="jax-ml/jax#28032",
+)
+
+
+@probe(source="jax-ml/jax#28032", config={"jax_check_tracer_leaks": True}, deviations=[STACK_CUT])
+def stack_walked_under_the_leak_check(env):
+    """A traced function may walk the stack under `jax_check_tracer_leaks`."""
+
+    def walk(x):
+        for frame, _ in traceback.walk_stack(None):
+            frame.f_locals.get("name")
+        return x
+
+    return Observed(jax.jit(walk)(np.float32(1)), reference=np.float32(1))
