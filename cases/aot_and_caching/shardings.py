@@ -158,3 +158,25 @@ def compiled_without_devices(env):
     lowered.compile(device_assignment=tuple(mesh.devices.flat))
     outcome = ending(lambda: (lowered.compile(), 0)[1], words=["device_assignment"])
     return Observed(outcome, "RuntimeError: device_assignment")
+
+
+EQUAL_TO_TUPLES = deviation(
+    "jax<0.10.1",
+    outcome="ok",
+    reason="a spec was a tuple, or was compared like one",
+    issue="jax-ml/jax@7da762c97f54",
+)
+
+
+@probe(source="jax-ml/jax@7da762c97f54", deviations=[EQUAL_TO_TUPLES])
+def spec_and_tuple(env):
+    """A PartitionSpec is not equal to a tuple; specs that are equal are one object."""
+    observed = {
+        "tuple": P("x") == ("x",),
+        "empty": P() == (),
+        "one object": P("x") is P("x"),
+        "one name": P(("x",)) == P("x"),
+    }
+    return Observed(
+        observed, {"tuple": False, "empty": False, "one object": True, "one name": True}
+    )

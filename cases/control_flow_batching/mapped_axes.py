@@ -97,3 +97,19 @@ def scan_that_only_reads(env):
 
     mapped = jax.vmap(f, (0, None), None)
     return Observed(jax.jit(mapped)(floats(-1, 1), np.float32(7)), np.float64(7))
+
+
+KEYWORDS_NOT_NAMED = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="the message gave two numbers and not the cause",
+    issue="jax-ml/jax#7465",
+)
+
+
+@probe(source="jax-ml/jax#7465", deviations=[KEYWORDS_NOT_NAMED])
+def axes_for_keywords(env):
+    """The message about `in_axes` with an entry for a keyword argument names the keyword."""
+    f = jax.vmap(lambda x, y: x + y, in_axes=(0, None))
+    observed = refusal(lambda: f(floats(1, 2), y=np.float32(3)), "keyword arguments ['y']")
+    return Observed(observed, "ValueError: keyword arguments ['y']")

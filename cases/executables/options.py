@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import describe, vector
 
@@ -52,3 +52,26 @@ def option_effect(env):
         names = [file.name for file in Path(folder).iterdir()]
     result = {"before": before, "optimized": any("after_opt" in name for name in names)}
     return Observed(result, reference={"before": 0, "optimized": True})
+
+
+NO_SUCH_LEVELS = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="a level was the number that XLA uses, and efforts were numbers from -1 to 1",
+    issue="jax-ml/jax@48b8101ffa5b",
+)
+
+
+@probe(source="jax-ml/jax@48b8101ffa5b", deviations=[NO_SUCH_LEVELS])
+def effort_of_the_compiler(env):
+    """The option `optimization_level` takes "O1"; `exec_time_optimization_effort` is removed."""
+    options = {
+        "name": {"optimization_level": "O1"},
+        "number": {"optimization_level": 19},
+        "effort": {"exec_time_optimization_effort": 0.0},
+    }
+    observed = {
+        name: describe(lambda o=o: jax.jit(jnp.tanh, compiler_options=o)(vector()))
+        for name, o in options.items()
+    }
+    return Observed(observed, {"name": "works", "number": "works", "effort": "JaxRuntimeError"})

@@ -157,3 +157,32 @@ def empty_reference_returned(env):
     """The error for a function that returns a reference from `jax.empty_ref` names its line."""
     observed = outcome(jax.jit(lambda: jax.empty_ref(jax.typeof(1.0))), "was created on line")
     return Observed(observed, "ValueError: was created on line")
+
+
+SIZES_THAT_DIFFER = deviation(
+    "jax>=0.8.2,<0.9",
+    error="ValueError",
+    match="safe_zip",
+    reason="the residuals and the arguments of the backward pass were not as many",
+    issue="jax-ml/jax@38ae07fce1d6",
+)
+NO_TRANSPOSE_INTO_REFERENCES = deviation(
+    "jax>=0.9,<0.10",
+    error="NotImplementedError",
+    reason="the backward pass of a checkpoint could not add to a reference",
+    issue="jax-ml/jax@38ae07fce1d6",
+)
+
+
+@probe(
+    source="jax-ml/jax@38ae07fce1d6",
+    releases="jax>=0.8.1",
+    deviations=[SIZES_THAT_DIFFER, NO_TRANSPOSE_INTO_REFERENCES],
+)
+def checkpoint_added_to_a_reference(env):
+    """`with_refs` of a `jax.vjp` of a checkpointed function adds the gradient to a reference."""
+    x = floats(2)
+    _, backward = jax.vjp(jax.checkpoint(jnp.sin), x)
+    reference = new_reference(floats(1))
+    backward.with_refs(reference)(floats(1))
+    return Observed(np.asarray(reference[...]), 1 + np.cos(np.float64(2)))

@@ -258,3 +258,104 @@ def static_field(env):
 
     f = jax.jit(lambda p: p.base**p.exponent)
     return Observed((f(Power(floats(2))), tree_util.tree_leaves(Power(1))), (floats(8), [1]))
+
+
+class Record:
+    """A node whose children are attributes with names of their own."""
+
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def tree_flatten_with_keys(self):
+        """Return the children with their names, and the names."""
+        names = tuple(self.fields)
+        return [(tree_util.GetAttrKey(name), self.fields[name]) for name in names], names
+
+    @classmethod
+    def tree_unflatten(cls, names, children):
+        """Return the node of names and children."""
+        return cls(**dict(zip(names, children, strict=True)))
+
+
+KEYS_HAD_TO_BE_INDICES = deviation(
+    "jax<0.11",
+    outcome="ok",
+    reason="the message read an attribute that only keys of dictionaries have",
+    issue="jax-ml/jax#25659",
+)
+
+
+@probe(source="jax-ml/jax#25659", deviations=[KEYS_HAD_TO_BE_INDICES])
+def prefix_of_attributes(env):
+    """`in_axes` with fewer attributes than an argument is a ValueError that names the attribute."""
+    cls = tree_util.register_pytree_with_keys_class(type("Local", (Record,), {}))
+    f = jax.vmap(lambda tree: tree.fields["a"], in_axes=(cls(a=0),))
+    x = floats(1, 2)
+    return Observed(outcome(lambda: f(cls(a=x, b=x)), ".b"), "ValueError: .b")
+
+
+FILLED_WITH_OBJECTS = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="vmap made the node of a marker to repeat the axis for its leaves",
+    issue="jax-ml/jax@0303f4acad6a",
+)
+
+
+@probe(source="jax-ml/jax@0303f4acad6a", deviations=[FILLED_WITH_OBJECTS])
+def constructor_that_checks(env):
+    """Under `vmap`, a node whose constructor accepts only arrays can be an argument or a result."""
+
+    @tree_util.register_pytree_node_class
+    class Checked:
+        def __init__(self, x):
+            if not hasattr(x, "shape"):
+                raise TypeError("this is no array")
+            self.x = x
+
+        def tree_flatten(self):
+            return (self.x,), None
+
+        @classmethod
+        def tree_unflatten(cls, _, children):
+            return cls(*children)
+
+    x = floats(1, 2)
+    observed = {
+        "argument": outcome(lambda: jax.vmap(lambda node: 2 * node.x)(Checked(x))),
+        "result": outcome(lambda: jax.vmap(Checked)(x)),
+    }
+    return Observed(observed, dict.fromkeys(observed, "ran"))
+
+
+NO_SINGLE_LEVEL = deviation(
+    "jax<0.10.2",
+    error="AttributeError",
+    match="flatten_one_level",
+    reason="only whole trees could be flattened",
+    issue="jax-ml/jax@991b35ab92f5",
+)
+
+
+@probe(source="jax-ml/jax@991b35ab92f5", deviations=[NO_SINGLE_LEVEL])
+def one_level(env):
+    """`jax.tree_util.flatten_one_level` returns the children of a node, from 0.10.2."""
+    children, _ = tree_util.flatten_one_level({"b": [1, 2], "a": 3})
+    return Observed(list(children), [3, [1, 2]])
+
+
+NO_TEST_OF_NODES = deviation(
+    "jax<0.10",
+    error="AttributeError",
+    match="is_tree_node",
+    reason="there was no function that tests a type",
+    issue="jax-ml/jax@f499352c2087",
+)
+
+
+@probe(source="jax-ml/jax@f499352c2087", deviations=[NO_TEST_OF_NODES])
+def types_of_nodes(env):
+    """`jax.tree_util.is_tree_node` is True for a type whose objects are nodes, from 0.10.0."""
+    observed = {t.__name__: tree_util.is_tree_node(t) for t in (list, Point, type(None), int)}
+    expected = {"list": True, "Point": True, "NoneType": True, "int": False}
+    return Observed(observed, expected)

@@ -158,3 +158,24 @@ NO_SOURCE_OF_A_BUILTIN = deviation(
 def explained_builtin(env):
     """With `jax_explain_cache_misses`, a function without Python source can be jitted."""
     return Observed(jax.jit(operator.add)(floats(1, 2), floats(3, 4)), floats(4, 6))
+
+
+NO_SUCH_CONTEXT = deviation(
+    "jax<0.7.2",
+    error="AttributeError",
+    match="no_execution",
+    reason="there was only `no_tracing`",
+    issue="jax-ml/jax@710ae6eaba75",
+)
+
+
+@probe(source="jax-ml/jax@710ae6eaba75", releases="jax>=0.4.33", deviations=[NO_SUCH_CONTEXT])
+def nothing_traced_or_executed(env):
+    """A program cannot be traced in `jax.no_tracing`, nor run in `jax.no_execution`, from 0.7.2."""
+    f = jax.jit(lambda x: 2 * x)
+    f(floats(1))
+    with jax.no_execution():
+        executed = refusal(lambda: f(floats(1)), "no_execution")
+    with jax.no_tracing():
+        traced = refusal(lambda: f(floats(1, 2)), "no_tracing")
+    return Observed([executed, traced], ["RuntimeError: no_execution", "RuntimeError: no_tracing"])

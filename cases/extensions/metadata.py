@@ -1,0 +1,73 @@
+"""Attributes for the compiler: `set_xla_metadata` as a context and as a decorator."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import floats
+
+defaults(platforms=("cpu",), releases="jax>=0.4.36")
+
+X = floats(1, 2)
+
+
+def set_metadata(**attributes):
+    """Return the context that sets attributes of all operations within it."""
+    return importlib.import_module("jax.experimental.xla_metadata").set_xla_metadata(**attributes)
+
+
+def count_tagged(f, *args):
+    """Return the operations in the lowered program with an attribute `a`, in order."""
+    lines = jax.jit(f).lower(*args).as_text().splitlines()
+    tagged = [line for line in lines if "frontend_attributes = {a =" in line]
+    return [re.search(r"stablehlo\.(\w+)", line).group(1) for line in tagged]
+
+
+NONE_WAS_A_TEXT = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="None was a value as any other",
+    issue="jax-ml/jax@1875c76bd294",
+)
+
+
+@probe(source="jax-ml/jax@1875c76bd294", releases="jax>=0.5.1", deviations=[NONE_WAS_A_TEXT])
+def metadata_unset(env):
+    """`set_xla_metadata(a=None)` within `set_xla_metadata(a="b")` removes the attribute."""
+
+    def cosine(x):
+        with set_metadata(a=None):
+            return jnp.cos(x)
+
+    def f(x):
+        with set_metadata(a="b"):
+            return lax.add(jnp.sin(x), cosine(x))
+
+    return Observed(count_tagged(f, X), ["sine", "add"])
+
+
+NO_DECORATOR = deviation(
+    "jax>=0.7,<0.8",
+    error="TypeError",
+    match="callable",
+    reason="the result was only a context",
+    issue="jax-ml/jax@0fb906b36586",
+)
+
+
+@probe(source="jax-ml/jax@0fb906b36586", releases="jax>=0.5.1", deviations=[NO_DECORATOR])
+def metadata_by_decorator(env):
+    """`set_xla_metadata(a="b")` can decorate a function; from 0.7.0 to 0.7.2 it cannot."""
+
+    @set_metadata(a="b")
+    def f(x):
+        return jnp.sin(x)
+
+    return Observed(count_tagged(f, X), ["sine"])

@@ -1,0 +1,58 @@
+"""Arrays that JAX keeps alive: arguments of a trace, and closures."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from conformance.kit import Observed, defaults, deviation, probe
+
+from ._helpers import make_donatable
+
+defaults(platforms=("cpu",))
+
+TRACE_KEPT_ARGUMENTS = deviation(
+    "jax<0.8.1",
+    outcome="ok",
+    reason="a Traced kept the arguments to lower the program for them",
+    issue="jax-ml/jax@d2ce04b6c3d0",
+)
+
+
+@probe(source="jax-ml/jax@d2ce04b6c3d0", releases="jax>=0.4.31", deviations=[TRACE_KEPT_ARGUMENTS])
+def argument_of_a_trace(env):
+    """`jit(f).trace(x)` and its lowering do not keep the array x in memory."""
+    x, y = make_donatable(), make_donatable()
+    stages = [jax.jit(jnp.sin).trace(x), jax.jit(jnp.cos).lower(y)]
+    references = {"traced": weakref.ref(x), "lowered": weakref.ref(y)}
+    del x, y
+    gc.collect()
+    released = {name: reference() is None for name, reference in references.items()}
+    return Observed((released, len(stages)), (dict.fromkeys(references, True), 2))
+
+
+BRANCHES_KEPT = deviation(
+    "jax<0.4.31",
+    outcome="ok",
+    reason="a cache of traced branches kept the arrays that they close over",
+    issue="jax-ml/jax#12719",
+)
+
+
+@probe(source="jax-ml/jax#12719", deviations=[BRANCHES_KEPT])
+def closed_over_by_a_branch(env):
+    """An array that branches of `lax.cond` close over is freed with the functions that use it."""
+
+    def run():
+        x = make_donatable()
+        choose = jax.jit(lambda: lax.cond(True, lambda: x[0], lambda: x[1]))
+        choose().block_until_ready()
+        return weakref.ref(x)
+
+    reference = run()
+    gc.collect()
+    return Observed(reference() is None, True)
