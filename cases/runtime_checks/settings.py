@@ -158,3 +158,39 @@ NO_SOURCE_OF_A_BUILTIN = deviation(
 def explained_builtin(env):
     """With `jax_explain_cache_misses`, a function without Python source can be jitted."""
     return Observed(jax.jit(operator.add)(floats(1, 2), floats(3, 4)), floats(4, 6))
+
+
+NO_ALGORITHMS = deviation(
+    "jax<0.4.36",
+    error="ValueError",
+    match="F32_F32_F32",
+    reason="the option knew precisions, not algorithms",
+    issue="jax-ml/jax@03854cfce449",
+)
+
+
+@probe(source="jax-ml/jax@03854cfce449", deviations=[NO_ALGORITHMS])
+def algorithm_as_precision(env):
+    """`jax.default_matmul_precision` takes the name of a dot algorithm from 0.4.36 on."""
+    with jax.default_matmul_precision("F32_F32_F32"):
+        result = jnp.dot(np.float32([1, 2]), np.float32([3, 4]))
+    return Observed(result, reference=np.float32(11))
+
+
+NO_CHECK_OF_INDICES = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    match="no such option",
+    reason="the option was added in 0.8.2",
+    issue="jax-ml/jax@6832479f0702",
+)
+
+
+@probe(source="jax-ml/jax@6832479f0702", deviations=[NO_CHECK_OF_INDICES])
+def check_of_static_indices(env):
+    """With `jax_check_static_indices`, a number out of bounds as an index is an IndexError."""
+    x = jnp.asarray(np.arange(3))
+    if not hasattr(jax.config, "jax_check_static_indices"):
+        return Observed("no such option", reference="IndexError: out of bounds")
+    jax.config.update("jax_check_static_indices", True)
+    return Observed(refusal(lambda: x[5], "out of bounds"), "IndexError: out of bounds")
