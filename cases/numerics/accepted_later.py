@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -101,3 +102,38 @@ ELEMENT_OF_NOTHING = deviation(
 def nanmedian_of_nothing(env):
     """`jnp.nanmedian` of an empty array is NaN from 0.11.1 on; before, an IndexError."""
     return Observed(replace_nan(jnp.nanmedian(f32())), reference=replace_nan(np.float32(np.nan)))
+
+
+NO_COMPOSITE = deviation(
+    "jax<0.5",
+    error="AttributeError",
+    match="composite",
+    reason="the function was added in 0.5.0",
+    issue="jax-ml/jax@d206cc3b5051",
+)
+ATTRIBUTES_REFUSED = deviation(
+    "jax>=0.5,<0.5.1",
+    params=["none"],
+    error="",
+    reason="None could not be lowered",
+    issue="jax-ml/jax@6b19bb209139",
+)
+COMPOSITES = {
+    "plain": {"attributes": {}},
+    "none": {"attributes": {"a": None}},
+}
+
+
+@probe(
+    source="jax-ml/jax@d206cc3b5051",
+    params=COMPOSITES,
+    deviations=[NO_COMPOSITE, ATTRIBUTES_REFUSED],
+)
+def composite(env, attributes):
+    """`lax.composite` is new in 0.5.0; attributes that are None, in 0.5.1."""
+
+    def increase(x, **_):
+        return x + 1
+
+    fn = lax.composite(increase, "my.op")
+    return Observed(jax.jit(lambda x: fn(x, **attributes))(f32(1, 2)), reference=f32(2, 3))

@@ -110,7 +110,69 @@ SYMMETRIZED_CHOLESKY = deviation(
     reason="the argument was added in 0.6.0",
     issue="jax-ml/jax@96e63eaee8a4",
 )
+ONE_HOT_MODE = deviation(
+    "jax<0.4.34",
+    params=["one_hot"],
+    error="ValueError",
+    match="Unknown gather mode",
+    reason="the mode was added in 0.4.34",
+    issue="jax-ml/jax@ce21a12a07d0",
+)
+SIZE_OF_MASK_INDICES = deviation(
+    "jax<0.4.34",
+    params=["mask_indices"],
+    error="TypeError",
+    match="unexpected keyword argument 'size'",
+    reason="the argument was added in 0.4.34",
+    issue="jax-ml/jax@36782e831994",
+)
+SORTED_UNIQUE = deviation(
+    "jax<0.5.3",
+    params=["unique"],
+    error="TypeError",
+    match="unexpected keyword argument 'sorted'",
+    reason="the argument was added in 0.5.3",
+    issue="jax-ml/jax@6c5ef1a40486",
+)
+PERTURBED_PIVOTS = deviation(
+    "jax<0.10",
+    params=["tridiagonal_solve"],
+    error="TypeError",
+    match="unexpected keyword argument 'perturb_singular'",
+    reason="the argument was added in 0.10.0",
+    issue="jax-ml/jax@d206ac3c5b6e",
+)
+UNSTABLE_TOP_K = deviation(
+    "jax<0.11",
+    params=["unstable_top_k"],
+    error="TypeError",
+    match="unexpected keyword argument 'is_stable'",
+    reason="the argument was added in 0.11.0",
+    issue="jax-ml/jax@140a1aa305f6",
+)
 ARGUMENTS = {
+    "one_hot": (
+        lambda: jnp.take_along_axis(f32(1, 2, 3), np.array([2, 0]), 0, mode="one_hot"),
+        f32(3, 1),
+    ),
+    "mask_indices": (
+        lambda: jnp.mask_indices(2, jnp.triu, size=4),
+        (np.int32([0, 0, 1, 0]), np.int32([0, 1, 1, 0])),
+    ),
+    "unique": (lambda: jnp.unique(f32(2, 1, 2), sorted=True), f32(1, 2)),
+    "tridiagonal_solve": (
+        # Without the argument, the zero on the diagonal makes an infinity.
+        lambda: jnp.isfinite(
+            lax.linalg.tridiagonal_solve(
+                f32(0, 0), f32(0, 2), f32(0, 0), f32(1, 4)[:, None], perturb_singular=True
+            )
+        ),
+        np.array([[True], [True]]),
+    ),
+    "unstable_top_k": (
+        lambda: lax.top_k(f32(1, 3, 2), 2, is_stable=False),
+        [f32(3, 2), np.int32([1, 2])],
+    ),
     "intersect1d": (
         lambda: jnp.intersect1d(np.int32([1, 2, 3]), np.int32([2, 3, 4]), size=3),
         np.int32([2, 3, 2]),
@@ -183,6 +245,11 @@ ARGUMENTS = {
         WEIGHTS_OF_QUANTILE,
         HERMITIAN_RANK,
         WRAP_OF_TAKE_ALONG,
+        ONE_HOT_MODE,
+        SIZE_OF_MASK_INDICES,
+        SORTED_UNIQUE,
+        PERTURBED_PIVOTS,
+        UNSTABLE_TOP_K,
     ],
 )
 def later_argument(env, name):
@@ -214,7 +281,19 @@ LOGADDEXP_WAS_A_FUNCTION = deviation(
     reason="`logaddexp` was a function",
     issue="jax-ml/jax@e9864c69da9a",
 )
+NEGATIVE_WAS_A_FUNCTION = deviation(
+    "jax<0.4.34",
+    params=["negative"],
+    error="AttributeError",
+    match="has no attribute",
+    reason="`negative` was a jitted function",
+    issue="jax-ml/jax@6229511f6a77",
+)
 METHODS = {
+    "negative": (
+        lambda: jnp.negative.at(f32(1, 2), np.array([0]), inplace=False),
+        f32(-1, 2),
+    ),
     "byteswap": (lambda: jnp.asarray(np.int16([1, 2])).byteswap(), np.int16([256, 512])),
     "subtract": (
         lambda: jnp.subtract.at(f32(1, 2, 3), np.array([0, 0]), f32(5, 1), inplace=False),
@@ -230,7 +309,12 @@ METHODS = {
 @probe(
     source="jax-ml/jax@6467d039250d",
     params=[*METHODS],
-    deviations=[NO_BYTESWAP, SUBTRACT_WAS_A_FUNCTION, LOGADDEXP_WAS_A_FUNCTION],
+    deviations=[
+        NO_BYTESWAP,
+        SUBTRACT_WAS_A_FUNCTION,
+        LOGADDEXP_WAS_A_FUNCTION,
+        NEGATIVE_WAS_A_FUNCTION,
+    ],
 )
 def later_method(env, name):
     """`x.byteswap`, `jnp.subtract.at` and `jnp.logaddexp.outer` are an AttributeError before."""

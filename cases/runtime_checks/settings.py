@@ -179,3 +179,39 @@ def nothing_traced_or_executed(env):
     with jax.no_tracing():
         traced = refusal(lambda: f(floats(1, 2)), "no_tracing")
     return Observed([executed, traced], ["RuntimeError: no_execution", "RuntimeError: no_tracing"])
+
+
+NO_ALGORITHMS = deviation(
+    "jax<0.4.36",
+    error="ValueError",
+    match="F32_F32_F32",
+    reason="the option knew precisions, not algorithms",
+    issue="jax-ml/jax@03854cfce449",
+)
+
+
+@probe(source="jax-ml/jax@03854cfce449", deviations=[NO_ALGORITHMS])
+def algorithm_as_precision(env):
+    """`jax.default_matmul_precision` takes the name of a dot algorithm from 0.4.36 on."""
+    with jax.default_matmul_precision("F32_F32_F32"):
+        result = jnp.dot(np.float32([1, 2]), np.float32([3, 4]))
+    return Observed(result, reference=np.float32(11))
+
+
+NO_CHECK_OF_INDICES = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    match="no such option",
+    reason="the option was added in 0.8.2",
+    issue="jax-ml/jax@6832479f0702",
+)
+
+
+@probe(source="jax-ml/jax@6832479f0702", deviations=[NO_CHECK_OF_INDICES])
+def check_of_static_indices(env):
+    """With `jax_check_static_indices`, a number out of bounds as an index is an IndexError."""
+    x = jnp.asarray(np.arange(3))
+    if not hasattr(jax.config, "jax_check_static_indices"):
+        return Observed("no such option", reference="IndexError: out of bounds")
+    jax.config.update("jax_check_static_indices", True)
+    return Observed(refusal(lambda: x[5], "out of bounds"), "IndexError: out of bounds")

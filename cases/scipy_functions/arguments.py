@@ -339,3 +339,21 @@ NUMBER_HAD_NO_DTYPE = deviation(
 def derivative_of_expi(env):
     """`jax.grad(expi)` of a Python number works from 0.8.0 on; before, it was an AttributeError."""
     return Observed(jax.grad(jax.scipy.special.expi)(2.0), reference=np.exp(np.float64(2)) / 2)
+
+
+NO_ALGORITHM = deviation(
+    "jax<0.10.1",
+    error="TypeError",
+    match="type <class 'str'>",
+    reason="the argument was added in 0.10.1",
+    issue="jax-ml/jax@6b02fbe17d88",
+)
+
+
+@probe(source="jax-ml/jax@6b02fbe17d88", deviations=[NO_ALGORITHM])
+def standardized_in_two_passes(env):
+    """`jax.nn.standardize(algorithm="stable")` is accurate for numbers with a large mean."""
+    x = np.float32([4096, 4097, 4098, 4099])
+    exact = (x - x.mean(dtype=np.float64)) / np.sqrt(x.var(dtype=np.float64) + 1e-5)
+    result = jax.jit(lambda x: jax.nn.standardize(x, algorithm="stable"))(x)
+    return Observed(result, reference=exact)

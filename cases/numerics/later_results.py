@@ -1,0 +1,90 @@
+"""Calls whose result changed: a value in place of an error, a refusal in place of a value."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import jax.scipy.special
+import numpy as np
+
+from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
+
+from ._helpers import f32
+
+defaults(platforms=("cpu",))
+
+SUBTRACTION_WAS_MISSING = deviation(
+    "jax<0.4.35",
+    error="AttributeError",
+    match="has no attribute 'subtract'",
+    reason="the method was added in 0.4.35",
+    issue="jax-ml/jax@4cf33c023969",
+)
+
+
+@probe(source="jax-ml/jax@4cf33c023969", deviations=[SUBTRACTION_WAS_MISSING])
+def subtraction_at_an_index(env):
+    """`x.at[i].subtract(y)` is new in 0.4.35; before, it was an AttributeError."""
+    x = jnp.asarray(f32(1, 2, 3))
+    return Observed(x.at[np.array([1, 1])].subtract(f32(5, 1)), reference=f32(1, -4, 3))
+
+
+OVERFLOW_OF_NUMPY = deviation(
+    "jax<0.8.2",
+    error="OverflowError",
+    match="out of bounds for uint8",
+    reason="NumPy made the range",
+    issue="jax-ml/jax@c71327c925a7",
+)
+
+
+@probe(source="jax-ml/jax@c71327c925a7", deviations=[OVERFLOW_OF_NUMPY])
+def range_below_zero(env):
+    """`jnp.arange(-3, 3, dtype=jnp.uint8)` silently starts at 253; before, it was an error."""
+    result = jnp.arange(-3, 3, dtype=np.uint8)
+    return Observed(result, reference=np.uint8([253, 254, 255, 0, 1, 2]))
+
+
+MODE_IGNORED = deviation(
+    "jax<0.9.1",
+    params=["mode"],
+    outcome="ok",
+    match="ran",
+    reason="the mode was not read for an index that is a number",
+    issue="jax-ml/jax@b088d3a0717b",
+)
+NEWSHAPE_ACCEPTED = deviation(
+    "jax<0.4.36",
+    params=["newshape"],
+    outcome="ok",
+    match="ran",
+    reason="the argument was deprecated",
+    issue="jax-ml/jax@a7039a275ecb",
+)
+OLD_NAMES_OF_BETA = deviation(
+    "jax<0.4.36",
+    params=["beta"],
+    outcome="ok",
+    match="ran",
+    reason="the arguments were deprecated",
+    issue="jax-ml/jax@d698da610a34",
+)
+REFUSED = {
+    "mode": (
+        lambda: jnp.asarray(f32(1, 2)).at[0].get(mode="nearest"),
+        ("ValueError", "Unknown gather mode"),
+    ),
+    "newshape": (lambda: jnp.reshape(f32(1, 2), newshape=(2, 1)), ("TypeError", "newshape")),
+    "beta": (lambda: jax.scipy.special.beta(x=1.0, y=2.0), ("TypeError", "'x'")),
+}
+
+
+@probe(
+    source="jax-ml/jax@a7039a275ecb",
+    params=[*REFUSED],
+    deviations=[MODE_IGNORED, NEWSHAPE_ACCEPTED, OLD_NAMES_OF_BETA],
+)
+def refused_from_some_release_on(env, name):
+    """A misspelt mode, or a removed argument, is refused from some release on."""
+    call, (error, words) = REFUSED[name]
+    return Observed(refusal(call, words), reference=f"{error}: {words}")
