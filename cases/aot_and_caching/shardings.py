@@ -180,3 +180,30 @@ def spec_and_tuple(env):
     return Observed(
         observed, {"tuple": False, "empty": False, "one object": True, "one name": True}
     )
+
+
+def describe_mismatch(shardings, *args):
+    """Return how many mismatches the error for `in_shardings` has, and the words about jit."""
+    try:
+        jax.jit(lambda *args: args, in_shardings=shardings)(*args)
+    except ValueError as error:
+        text = str(error)
+        return [text.count("different types"), "`pjit`-decorated" in text]
+    return "accepted"
+
+
+FIRST_MISMATCH_ALONE = deviation(
+    "jax<0.9.2",
+    outcome="ok",
+    reason="the message stated the first mismatch alone, and up to 0.7.0 named pjit",
+    issue="jax-ml/jax@50476ee1fa90",
+)
+
+
+@probe(source="jax-ml/jax@50476ee1fa90", deviations=[FIRST_MISMATCH_ALONE])
+def shardings_of_another_tree(env):
+    """The error for `in_shardings` of another structure lists every mismatch, not the first."""
+    whole = NamedSharding(env.mesh(4, "x"), P())
+    pair = {"a": np.ones(2), "b": np.ones(2)}
+    tree = describe_mismatch(({"a": [whole], "b": (whole,)},), pair)
+    return Observed((tree, describe_mismatch([whole], 1, 2)), ([2, False], [0, False]))

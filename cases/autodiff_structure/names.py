@@ -6,6 +6,7 @@ import importlib
 import warnings
 
 import jax
+import numpy as np
 
 from conformance.kit import Observed, deviation, probe
 
@@ -91,3 +92,23 @@ def primitive(env):
     """From 0.6.1 a call of a `custom_vjp` function is `custom_vjp_call` in a jaxpr."""
     primitives = [eqn.primitive.name for eqn in jax.make_jaxpr(product())(2.0, 3.0).eqns]
     return Observed(primitives, ["custom_vjp_call"])
+
+
+NAME_OF_THE_WRAPPER = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="the name was that of a function within JAX",
+    issue="jax-ml/jax@85200a90707d",
+)
+
+
+@probe(source="jax-ml/jax@85200a90707d", deviations=[NAME_OF_THE_WRAPPER])
+def name_of_a_custom_gradient(env):
+    """`jax.custom_gradient` keeps the name of the function, which jit uses in profiles."""
+
+    @jax.custom_gradient
+    def square(x):
+        return x * x, lambda g: 2 * g * x
+
+    name = getattr(square, "__name__", "none")
+    return Observed((name, jax.grad(square)(3.0)), ("square", np.float64(6)))

@@ -194,3 +194,27 @@ def sharding_looked_at_within(env):
     f = env.compat.shard_map(shard, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check=True)
     out = jax.jit(f)(EIGHT)
     return Observed((types, out), (["NamedSharding"], EIGHT))
+
+
+POSITIONAL_WITHOUT_A_CONTEXT = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="the callback got a PositionalSharding",
+    issue="jax-ml/jax@23eaf2160a36",
+)
+
+
+@probe(source="jax-ml/jax@23eaf2160a36", devices=4, deviations=[POSITIONAL_WITHOUT_A_CONTEXT])
+def sharding_looked_at_without_a_context(env):
+    """Outside of `with mesh:`, `debug.inspect_array_sharding` under jit gives a NamedSharding."""
+    types = []
+
+    def look(x):
+        jax.debug.inspect_array_sharding(x, callback=lambda s: types.append(type(s).__name__))
+        return x
+
+    x = jax.device_put(
+        np.ones((4, 4), np.float32), NamedSharding(env.mesh((2, 2), ("x", "y")), P("x", "y"))
+    )
+    jax.block_until_ready(jax.jit(look)(x))
+    return Observed(types, ["NamedSharding"])

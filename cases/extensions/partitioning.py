@@ -176,3 +176,147 @@ def partitioned_static_argument(env):
     x = jax.device_put(MATRIX, NamedSharding(env.mesh(4, "x"), P("x")))
     y = jax.jit(lambda x: scaled(x, 3.0) + jnp.float32(1))(x)
     return Observed((y, set(seen) == {3.0}), (3 * MATRIX + 1, True))
+
+
+def same_sharding(*args):
+    """Return the sharding of the first argument, for the result."""
+    return jax.tree_util.tree_leaves(args[-2])[0].sharding
+
+
+def split_by(f):
+    """Return a callback that splits a function as its arguments."""
+
+    def partition(*args):
+        *_, mesh, arg_shapes, _ = args
+        shardings = jax.tree_util.tree_map(lambda shape: shape.sharding, arg_shapes)
+        return mesh, f, same_sharding(*args), shardings
+
+    return partition
+
+
+def put_rows(env):
+    """Return the matrix, each row on a device of its own."""
+    return jax.device_put(MATRIX, NamedSharding(env.mesh(4, "x"), P("x")))
+
+
+NO_MESH_IN_THE_CALLBACKS = deviation(
+    "jax<0.4.33",
+    outcome="raised",
+    reason="the callbacks received the mesh of the context, which is empty",
+    issue="jax-ml/jax@53045380b11a",
+)
+
+
+@probe(source="jax-ml/jax@53045380b11a", deviations=[NO_MESH_IN_THE_CALLBACKS])
+def mesh_of_the_callbacks(env):
+    """Outside of `with mesh:`, the callbacks receive the mesh of the arguments."""
+    seen = []
+
+    def partition(mesh, arg_shapes, result_shape):
+        seen.append(dict(mesh.shape))
+        sharding = NamedSharding(mesh, P("x"))
+        return mesh, lambda x: 2 * x, sharding, (sharding,)
+
+    f = add_rule(custom_partitioning(lambda x: 2 * x), "i j -> i j", same_sharding, partition)
+    y = jax.jit(f)(put_rows(env))
+    return Observed((y, seen[-1]), (2 * MATRIX, {"x": 4}))
+
+
+TREE_IN_PIECES = deviation(
+    "jax<0.5.3",
+    outcome="raised",
+    reason="the function for a shard received the leaves of the tree as arguments",
+    issue="jax-ml/jax@0fb59747f0a1",
+)
+
+
+@probe(source="jax-ml/jax@0fb59747f0a1", deviations=[TREE_IN_PIECES])
+def partitioned_tree(env):
+    """The function for a shard receives a tuple where the whole function does."""
+
+    def total(xs):
+        x, y, z = xs
+        return x + y + z
+
+    rule = "i j, i j, i j -> i j"
+    f = add_rule(custom_partitioning(total), rule, same_sharding, split_by(total))
+    x = put_rows(env)
+    return Observed(jax.jit(f)((x, x, x)), 3 * MATRIX)
+
+
+RULE_WITHOUT_STATIC_ARGUMENTS = deviation(
+    "jax<0.5.3",
+    outcome="ok",
+    reason="the function received no static arguments",
+    issue="jax-ml/jax@30348e90e755",
+)
+
+
+@probe(
+    source="jax-ml/jax@30348e90e755",
+    config={"jax_use_shardy_partitioner": True},
+    releases="jax>=0.5.1",
+    deviations=[RULE_WITHOUT_STATIC_ARGUMENTS],
+)
+def static_argument_of_a_rule(env):
+    """A function that makes the sharding rule receives the static arguments first."""
+    seen = []
+
+    def rule(*args):
+        seen.append([arg for arg in args if isinstance(arg, float)])
+        return "i j -> i j"
+
+    f = custom_partitioning(lambda x, factor: x * factor, static_argnums=(1,))
+
+    def partition(factor, mesh, arg_shapes, result_shape):
+        sharding = arg_shapes[0].sharding
+        return mesh, lambda x: x * factor, sharding, (sharding,)
+
+    add_rule(f, rule, same_sharding, partition)
+    y = jax.jit(lambda x: f(x, 3.0) + np.float32(1))(put_rows(env))
+    return Observed((y, seen[-1]), (3 * MATRIX + 1, [3.0]))
+
+
+ALL_FACTORS_ALIKE = deviation(
+    "jax<0.7.2",
+    outcome="raised",
+    reason="a rule could not declare what its factors are",
+    issue="jax-ml/jax@520ff18603ad",
+)
+
+
+@probe(source="jax-ml/jax@520ff18603ad", releases="jax>=0.5", deviations=[ALL_FACTORS_ALIKE])
+def factors_of_a_reduction(env):
+    """A rule declares the axis that is summed, so that the shards of a row are not gathered."""
+    columns = NamedSharding(env.mesh(4, "x"), P(None, "x"))
+    f = custom_partitioning(lambda x: x.sum(1))
+
+    def partition(mesh, arg_shapes, result_shape):
+        spec = spec_of(arg_shapes[0])
+
+        def lower(x):
+            return jax.lax.psum(x.sum(1), spec[1]) if spec[1] else x.sum(1)
+
+        return mesh, lower, NamedSharding(mesh, P(spec[0])), (arg_shapes[0].sharding,)
+
+    def infer(mesh, arg_shapes, result_shape):
+        return NamedSharding(mesh, P(spec_of(arg_shapes[0])[0]))
+
+    f.def_partition(partition, infer, sharding_rule="i j -> i", reduction_factors=("j",))
+    return Observed(jax.jit(f)(jax.device_put(MATRIX, columns)), MATRIX.sum(1, dtype=np.float64))
+
+
+ONE_SIZE_FOR_A_NAME = deviation(
+    "jax>=0.7,<0.7.1",
+    outcome="raised",
+    reason="Shardy is the default, and a name stood for one size",
+    issue="jax-ml/jax@5ef7deb74dcd",
+)
+
+
+@probe(source="jax-ml/jax@5ef7deb74dcd", releases="jax>=0.5", deviations=[ONE_SIZE_FOR_A_NAME])
+def sizes_that_differ(env):
+    """A rule may give one name to axes of different sizes, such as those of every other column."""
+    f = custom_partitioning(lambda x: x[:, ::2])
+    add_rule(f, "i j -> i j", same_sharding, split_by(lambda x: x[:, ::2]))
+    return Observed(jax.jit(f)(put_rows(env)), MATRIX[:, ::2])

@@ -13,6 +13,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 
 from conformance.kit import Observed, Program, defaults, deviation, probe, program
+from conformance.kit.endings import refusal
 
 from ._helpers import P, map_shards, numbers
 
@@ -209,3 +210,19 @@ def spec_of_none(env):
     x = numbers(env)
     f = map_shards(env, lambda u: jnp.split(u, 2), (None,))
     return Observed(f(x), [np.tile(half, 4) for half in np.split(x, 2)])
+
+
+MESH_NOT_CHECKED = deviation(
+    "jax<0.9.1",
+    outcome="ok",
+    reason="the mesh was not checked",
+    issue="jax-ml/jax@d927d96b6076",
+)
+
+
+@probe(source="jax-ml/jax@d927d96b6076", devices=2, deviations=[MESH_NOT_CHECKED])
+def mesh_without_axes(env):
+    """A mesh without devices and axes is refused with a ValueError that explains it."""
+    mesh = jax.sharding.Mesh(np.empty((), object), ())
+    f = env.compat.shard_map(lambda x: x, mesh=mesh, in_specs=P(), out_specs=P(), check=True)
+    return Observed(refusal(lambda: f(np.ones(2)), "non-empty mesh"), "ValueError: non-empty mesh")

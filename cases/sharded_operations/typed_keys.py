@@ -44,3 +44,23 @@ def keys_carried_by_a_scan(env):
 
     out = words(carry(jax.device_put(numbers, columns)))
     return Observed(out, words(carry(numbers)))
+
+
+SPEC_OF_THE_KEYS = deviation(
+    "jax<0.11",
+    outcome="ok",
+    reason="later calls returned the words with the spec of the keys",
+    issue="jax-ml/jax@9120bf895b32",
+)
+
+
+@probe(source="jax-ml/jax@9120bf895b32", deviations=[SPEC_OF_THE_KEYS])
+def words_of_keys_from_a_call(env):
+    """The words of keys have the same spec at the first and at later calls of a jitted function."""
+    rows = NamedSharding(env.mesh(4, "x"), P("x"))
+    make = jax.jit(jax.vmap(jax.random.key), out_shardings=rows)
+    specs = [
+        tuple(jax.random.key_data(make(np.arange(4, dtype=np.uint32))).sharding.spec)
+        for _ in range(3)
+    ]
+    return Observed(specs, [("x", None)] * 3)
