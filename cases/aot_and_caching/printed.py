@@ -19,21 +19,6 @@ X = np.ones(1, np.float32)
 PAIR = np.ones(2, np.float32)
 
 
-LITERALS_WITHOUT_TYPES = deviation(
-    "jax<0.6.1",
-    outcome="ok",
-    reason="a literal was printed without its type",
-    issue="jax-ml/jax@faf682ebd1f2",
-)
-
-
-@probe(source="jax-ml/jax@faf682ebd1f2", deviations=[LITERALS_WITHOUT_TYPES])
-def printed_literal(env):
-    """A jaxpr shows the dtype and shape of literals: `add a 1.0:f32[]`, from 0.6.1."""
-    text = str(jax.make_jaxpr(lambda x: x + 1.0)(X))
-    return Observed(text, "{ lambda ; a:f32[1]. let b:f32[1] = add a 1.0:f32[] in (b,) }")
-
-
 @jax.custom_jvp
 def half(x):
     """Return half of the argument, with a derivative rule of its own."""
@@ -53,22 +38,6 @@ RULE_WITHOUT_A_NAME = deviation(
 def printed_custom_function(env):
     """In a printed jaxpr, a call of a `custom_jvp` function shows its name, from 0.6.1."""
     return Observed("name=half" in str(jax.make_jaxpr(half)(X)), True)
-
-
-CLASS_PRINTED = deviation(
-    "jax<0.6.1",
-    outcome="ok",
-    reason="`str` of a type was its `repr`",
-    issue="jax-ml/jax@3bc8436a9b2e",
-)
-
-
-@probe(source="jax-ml/jax@3bc8436a9b2e", deviations=[CLASS_PRINTED])
-def printed_type(env):
-    """`str` of the type of a traced value is `float32[1]`, weakly typed `~float32[]`."""
-    jaxpr = jax.make_jaxpr(lambda x, y: x + y)(X, 1.0)
-    observed = [str(x) for x in jaxpr.in_avals] + [repr(jaxpr.in_avals[0])]
-    return Observed(observed, ["float32[1]", "~float32[]", "ShapedArray(float32[1])"])
 
 
 CLOSED_AND_OPEN = deviation(

@@ -260,40 +260,6 @@ def static_field(env):
     return Observed((f(Power(floats(2))), tree_util.tree_leaves(Power(1))), (floats(8), [1]))
 
 
-class Record:
-    """A node whose children are attributes with names of their own."""
-
-    def __init__(self, **fields):
-        self.fields = fields
-
-    def tree_flatten_with_keys(self):
-        """Return the children with their names, and the names."""
-        names = tuple(self.fields)
-        return [(tree_util.GetAttrKey(name), self.fields[name]) for name in names], names
-
-    @classmethod
-    def tree_unflatten(cls, names, children):
-        """Return the node of names and children."""
-        return cls(**dict(zip(names, children, strict=True)))
-
-
-KEYS_HAD_TO_BE_INDICES = deviation(
-    "jax<0.11",
-    outcome="ok",
-    reason="the message read an attribute that only keys of dictionaries have",
-    issue="jax-ml/jax#25659",
-)
-
-
-@probe(source="jax-ml/jax#25659", deviations=[KEYS_HAD_TO_BE_INDICES])
-def prefix_of_attributes(env):
-    """`in_axes` with fewer attributes than an argument is a ValueError that names the attribute."""
-    cls = tree_util.register_pytree_with_keys_class(type("Local", (Record,), {}))
-    f = jax.vmap(lambda tree: tree.fields["a"], in_axes=(cls(a=0),))
-    x = floats(1, 2)
-    return Observed(outcome(lambda: f(cls(a=x, b=x)), ".b"), "ValueError: .b")
-
-
 FILLED_WITH_OBJECTS = deviation(
     "jax<0.8",
     outcome="ok",
