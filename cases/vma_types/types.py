@@ -220,7 +220,7 @@ NO_AXES_FROM_EVAL_SHAPE = deviation(
     "jax<0.7",
     outcome="ok",
     reason="ShapeDtypeStruct had no field for the varying axes, or eval_shape did not fill it in",
-    issue="jax-ml/jax@ecf5785239c7",
+    issue="jax-ml/jax@cb44677bdf26",
 )
 
 
