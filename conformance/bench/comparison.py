@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log
 from statistics import median
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from conformance.bench.growth import Exponent, fit_exponent
@@ -255,6 +256,7 @@ def compare_times(
     after: Sequence[Measured],
     *,
     confirm: Collection[tuple[str, Clock]] = (),
+    others: Mapping[tuple[str, Clock], Sequence[float]] = MappingProxyType({}),
 ) -> tuple[TimeComparison, ...]:
     """Compare the phases that both cells have.
 
@@ -263,6 +265,7 @@ def compare_times(
         after: Measurements in the second cell, of the same rounds.
         confirm: Phases and clocks that are measured again, the only ones that are compared then;
             empty to compare all for the first time.
+        others: Logarithms of ratios of other cells, by phase and clock; see `estimate_ratio`.
     """
     found = []
     for phase in PHASES:
@@ -275,7 +278,7 @@ def compare_times(
             ]
             if all(all(side) for side in values) and values[0]:
                 low, high = ([float(value or 0) for value in side] for side in values)
-                ratio = estimate_ratio(low, high)
+                ratio = estimate_ratio(low, high, others=others.get((phase, clock), ()))
                 found.append(
                     TimeComparison(
                         phase=phase, clock=clock, before=median(low), after=median(high),

@@ -30,7 +30,7 @@ class Ratio:
         estimate: The Hodges-Lehmann estimate.
         low: Lower end of its confidence interval.
         high: Upper end.
-        p: Probability of a difference at least as large between equal releases, by permutation.
+        p: Probability of a difference at least as large between equal releases.
         pairs: Number of pairs.
     """
 
@@ -46,7 +46,13 @@ class Ratio:
         return (self.high - self.low) / 2 / self.estimate
 
 
-def estimate_ratio(before: Sequence[float], after: Sequence[float], level: float = 0.95) -> Ratio:
+def estimate_ratio(
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    others: Sequence[float] = (),
+    level: float = 0.95,
+) -> Ratio:
     """Estimate the ratio of paired measurements.
 
     The estimate is the median of the averages of all pairs of logarithms (Hodges and Lehmann 1963),
@@ -56,6 +62,9 @@ def estimate_ratio(before: Sequence[float], after: Sequence[float], level: float
     Args:
         before: Measurements of the first release, all above 0.
         after: Measurements of the second release, each paired with one of the first.
+        others: Logarithms of ratios of other pairs of releases, which were measured for all of them
+            alike. With these the p-value is the smaller of that by permutation and of
+            `rate_rarity`, doubled as there are two.
         level: Confidence of the interval.
 
     Raises:
@@ -70,11 +79,14 @@ def estimate_ratio(before: Sequence[float], after: Sequence[float], level: float
     total = len(averages)
     deviation = sqrt(count * (count + 1) * (2 * count + 1) / 24)
     rank = max(0, int(total / 2 - NormalDist().inv_cdf((1 + level) / 2) * deviation))
+    p = permute_signs(logs)
+    if others:
+        p = min(1.0, 2 * min(p, rate_rarity(logs, np.asarray(others, np.float64))))
     return Ratio(
         estimate=exp(float(np.median(averages))),
         low=exp(float(averages[rank])),
         high=exp(float(averages[total - 1 - rank])),
-        p=permute_signs(logs),
+        p=p,
         pairs=count,
     )
 
@@ -99,6 +111,23 @@ def permute_signs(differences: np.ndarray) -> float:
     signs = 1 - 2 * generator.integers(0, 2, (SAMPLES, count))
     # The assignment that was seen is one of them: p is never 0.
     return (int((np.abs(signs @ ranks) >= seen - 1e-9).sum()) + 1) / (SAMPLES + 1)
+
+
+def rate_rarity(differences: np.ndarray, others: np.ndarray) -> float:
+    """Return the p-value of differences by how rare ones as large are among others.
+
+    A change of one release in many is seen in few pairs: if one other of 33 is as large, four new
+    pairs that all are have the p-value (2 / 34) ** 4, which signs have after 18 pairs. Others that
+    differ themselves, or are noisy, only make it larger.
+
+    Args:
+        differences: Differences of new pairs, float64[n].
+        others: Differences of pairs measured in the same way before, float64[m].
+    """
+    if abs(np.sign(differences).sum()) < len(differences):
+        return 1.0
+    rarer = (np.abs(others) >= np.abs(differences).min()).sum()
+    return float((1 + rarer) / (1 + len(others))) ** len(differences)
 
 
 def adjust(p_values: Sequence[float]) -> list[float]:

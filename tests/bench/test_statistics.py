@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.bench.statistics import adjust, estimate_ratio, permute_signs
+from conformance.bench.statistics import adjust, estimate_ratio, permute_signs, rate_rarity
 
 GENERATOR = np.random.default_rng(7)
 
@@ -58,6 +58,25 @@ def test_the_smallest_p_value_of_few_pairs() -> None:
     assert permute_signs(np.ones(6)) == 2 / 2**6
     assert permute_signs(np.zeros(6)) == 1
     assert 0 < permute_signs(np.arange(1.0, 31)) < 0.001
+
+
+def test_large_differences_that_others_lack_take_few_pairs() -> None:
+    """One of 33 others is as large: four pairs are certain, where their signs are not."""
+    others = np.array([*GENERATOR.normal(0, 0.05, 32), -0.8])
+    assert rate_rarity(np.array([0.5, 0.6, 0.7, 0.5]), others) == pytest.approx((2 / 34) ** 4)
+    assert rate_rarity(np.array([0.5, 0.6, -0.7, 0.5]), others) == 1
+    assert rate_rarity(np.array([0.5, 0.6, 0.0, 0.5]), others) == 1
+    before, after = [1.0, 1.1, 0.9, 1.0], [1.6, 1.7, 1.5, 1.6]
+    assert estimate_ratio(before, after).p == 2 / 2**4
+    found = estimate_ratio(before, after, others=others.tolist())
+    assert found.p == pytest.approx(2 * (2 / 34) ** 4)
+
+
+def test_equal_releases_are_seldom_rare() -> None:
+    """One in twenty is at most 0.05, however heavy the tails of the noise are."""
+    others = GENERATOR.standard_t(2, 33)
+    p_values = np.array([rate_rarity(GENERATOR.standard_t(2, 4), others) for _ in range(1_000)])
+    assert (p_values <= 0.05).mean() <= 0.05
 
 
 def test_adjusted_p_values() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import log
 from typing import TYPE_CHECKING
 
 from conformance.bench.comparison import compare_memory, compare_times
 
 if TYPE_CHECKING:
-    from conformance.bench.comparison import TimeComparison
+    from conformance.bench.comparison import Clock, TimeComparison
     from conformance.bench.measured import Measured
     from conformance.model.case import Case
 
@@ -36,6 +38,19 @@ class CaseRounds:
         sides = [self.select_largest(index) for index in pair]
         common = min(map(len, sides))
         return compare_times(*(side[:common] for side in sides))
+
+    def list_differences(self, number: int) -> dict[tuple[str, Clock], list[float]]:
+        """Return the logarithms of ratios of all neighbouring cells, by phase and clock.
+
+        Args:
+            number: Number of the round.
+        """
+        found: dict[tuple[str, Clock], list[float]] = {}
+        for low, high in pairwise(sorted(self.measured)):
+            pair = [self.select_largest(index)[number : number + 1] for index in (low, high)]
+            for one in compare_times(*pair) if all(pair) else ():
+                found.setdefault((one.phase, one.clock), []).append(log(one.ratio.estimate))
+        return found
 
     def group_sizes(self, index: int) -> dict[int, list[Measured]]:
         """Return the measurements of a cell by size, empty for a case without sizes."""

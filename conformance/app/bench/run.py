@@ -62,7 +62,11 @@ CONFIRMING_SECONDS: Final = 60.0
 LEAST: Final = 10
 """Rounds that decide, at least."""
 GLANCE: Final = 4
-"""Rounds that decide after which a difference that is gone is looked for no longer."""
+"""Rounds that decide after which a difference is looked for no longer if it is gone or certain."""
+CERTAIN: Final = 1e-3
+"""P-value of a difference that remains one when all p-values are adjusted for their number."""
+MANY: Final = 10
+"""Cells whose first measurements show how large differences usually are."""
 LEAK_ROUNDS: Final = 3
 """Rounds that look for a leak."""
 
@@ -159,7 +163,7 @@ class CellMeasurer:
             growth=compare_growth(*(rounds.group_sizes(i) for i in pair)),
         )
         suspected = self._find_suspected(rounds, pair)
-        return self._confirm(case, pair, found, suspected) if suspected else found
+        return self._confirm(rounds, pair, found, suspected) if suspected else found
 
     def _find_suspected(self, rounds: CaseRounds, pair: tuple[int, int]) -> set[tuple[str, Clock]]:
         """Return the phases and clocks in which two cells may differ."""
@@ -175,13 +179,14 @@ class CellMeasurer:
 
     def _confirm(
         self,
-        case: Case,
+        rounds: CaseRounds,
         pair: tuple[int, int],
         found: CaseComparison,
         suspected: set[tuple[str, Clock]],
     ) -> CaseComparison:
         """Measure two cells again, and compare what is new alone: the old pairs were selected."""
-        fresh = CaseRounds(case)
+        fresh = CaseRounds(rounds.case)
+        others = rounds.list_differences(0) if len(self._cells) >= MANY else {}
         decided: tuple[TimeComparison, ...] = ()
         grows = any(one.is_suspicious for one in found.growth)
         end = time.monotonic() + self._options.confirming
@@ -193,9 +198,10 @@ class CellMeasurer:
             if number + 1 < LEAST and number + 1 != GLANCE and not is_late:
                 continue
             sides = (fresh.select_largest(i) for i in pair)
-            decided = compare_times(*sides, confirm=suspected)
-            is_gone = not any(one.is_suspicious(self._options.threshold) for one in decided)
-            if is_late or (number + 1 == GLANCE and is_gone):
+            decided = compare_times(*sides, confirm=suspected, others=others)
+            open_ones = [one for one in decided if one.is_suspicious(self._options.threshold)]
+            is_clear = all(one.ratio.p <= CERTAIN for one in open_ones)
+            if is_late or (number + 1 == GLANCE and is_clear):
                 break
             if number + 1 >= LEAST and all(map(self._is_settled, decided)):
                 break

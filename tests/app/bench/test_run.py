@@ -136,6 +136,17 @@ def test_a_single_slow_round_of_many_cells_is_looked_at_again(tmp_path: Path) ->
     assert sorted(host.asked[6:]) == ["0.6.0", "0.6.1", "0.6.2"]
 
 
+def test_a_large_change_in_one_of_many_cells_takes_few_rounds(tmp_path: Path) -> None:
+    """No other cell differs as much from the one before."""
+    cells = [planned(f"0.6.{number}") for number in range(24)]
+    slower = {one.release for one in cells[10:]}
+    host = Host(lambda release, _: 0.02 if release in slower else 0.01)
+    bench = CellMeasurer(host, cells, OVERVIEW)  # type: ignore[arg-type]
+    found = adjust_comparisons(bench.compare(job(tmp_path).case))
+    assert [one.cells[1] for one in found if one.alarms] == [cells[10].cell.id]
+    assert len(host.asked) == 24 + 2 * (2 + GLANCE)
+
+
 def test_a_single_larger_size_is_looked_at_again(tmp_path: Path) -> None:
     """In the first round one call left 100 KiB, as an allocator does, and never again."""
     host = Host(lambda *_: 0.01)
