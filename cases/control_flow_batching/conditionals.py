@@ -168,39 +168,6 @@ def array_closed_over_twice(env):
     )
 
 
-OTHER_PLATFORM_LOWERED = deviation(
-    "jax<0.6.1",
-    outcome="ok",
-    reason="the branch of the other platform was lowered, too",
-    issue="jax-ml/jax#28594",
-)
-
-
-@probe(
-    source="jax-ml/jax#28594",
-    params={"vmapped": {"mapped": True}, "plain": {"mapped": False}},
-    deviations=[OTHER_PLATFORM_LOWERED],
-)
-def branch_of_another_platform(env, mapped):
-    """`platform_dependent` lowers no branch of another platform, also under vmap."""
-
-    def fn(x):
-        return lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
-
-    fn = jax.vmap(fn) if mapped else fn
-    lowered = jax.jit(fn).lower(floats(0.5, 1))
-    text, value = lowered.as_text(), lowered.compile()(floats(0.5, 1))
-    is_cpu = jax.default_backend() == "cpu"
-    return Observed(
-        {"value": value, "sines": text.count(".sine"), "cosines": text.count(".cos")},
-        {
-            "value": (np.sin if is_cpu else np.cos)([0.5, 1]),
-            "sines": int(is_cpu),
-            "cosines": int(not is_cpu),
-        },
-    )
-
-
 CALLBACK_RUNS_IN_EVERY_LANE = deviation(
     params=["batched"],
     outcome="ok",
@@ -340,28 +307,3 @@ def gradient_of_switch(env):
 
     args = (np.array([0, 1, 2, 7, -1], np.int32), np.float32(3))
     return Program(each, args=args, reference=np.array([1.0, 1, 27, 27, 1]))
-
-
-INDEX_MAPPED = deviation(
-    "jax==0.6.1",
-    error="AssertionError",
-    match="should be a platform_index and should never be mapped",
-    reason="a mapped outer condition also mapped the index of the platform",
-    issue="jax-ml/jax#29329",
-)
-
-
-@probe(source="jax-ml/jax#29329", deviations=[INDEX_MAPPED])
-def platform_in_a_mapped_branch(env):
-    """A branch of a mapped `cond` transposes a `platform_dependent` of the caller, under vmap."""
-
-    def lane(x):
-        by_platform = jax.jit(lambda x: lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos))
-        _, linear = jax.linearize(by_platform, x)
-
-        def transposed(x):
-            return jax.linear_transpose(linear, x)(x)[0]
-
-        return lax.cond(x > 0, transposed, lambda x: x, x)
-
-    return Observed(jax.vmap(lane)(floats(1, -1)), np.array([np.cos(1.0), -1]))

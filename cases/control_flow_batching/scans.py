@@ -1,4 +1,4 @@
-"""`scan`: carries and constants, unrolling, and arguments that are refused, with the messages."""
+"""`scan`: carries and constants, unrolling, and what is refused in loops, with the messages."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from jax import lax
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
 from conformance.kit import strategies as st
+from conformance.kit.endings import refusal
 from conformance.kit.equations import first, types
 
 from ._helpers import floats
@@ -356,3 +357,23 @@ def empty_scan(env):
 
     empty = np.zeros((0, 2), np.float32)
     return Program(fn, args=(np.float32(5), empty), reference=(np.float64(5), empty))
+
+
+FUNCTION_WITHIN_JAX = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="the message named a function of fori_loop",
+    issue="jax-ml/jax@3faff78ca8bf",
+)
+
+
+@probe(source="jax-ml/jax@3faff78ca8bf", platforms=("cpu",), deviations=[FUNCTION_WITHIN_JAX])
+def function_of_a_failing_loop(env):
+    """An error in the body of a `fori_loop` names the body, not a function within JAX."""
+
+    def my_body(i, x):
+        return bool(x)
+
+    constant = refusal(lambda: lax.fori_loop(0, 5, my_body, 3.0), "my_body at")
+    traced = refusal(lambda: jax.jit(lambda n: lax.fori_loop(0, n, my_body, 3.0))(5), "my_body at")
+    return Observed([constant, traced], ["TracerBoolConversionError: my_body at"] * 2)
