@@ -21,9 +21,11 @@ WANTED = {"sizes": [None], "seconds": 0.2, "calls": 0, "scaled": False}
 TOP = "import jax\nKEPT = []\n"
 
 
-def measure(bench: Bench, body: str, **wanted: object) -> tuple[Measured, ...]:
+def measure(
+    bench: Bench, body: str, decorator: str = "program()", **wanted: object
+) -> tuple[Measured, ...]:
     """Return what a job with this program measured, at each size."""
-    job = replace(bench.job(body, "program()", TOP), measure=WANTED | wanted, alone=True)
+    job = replace(bench.job(body, decorator, TOP), measure=WANTED | wanted, alone=True)
     finished = bench.worker.run(job)
     assert finished.outcome is Outcome.OK, finished.error
     return decode_measured(finished.blobs[MEASUREMENTS])
@@ -93,6 +95,22 @@ def test_the_compilation_of_a_call_is_no_dispatch(tmp_path: Path) -> None:
     with Bench(planned_cell("0.5.0"), tmp_path) as bench:
         (seen,) = measure(bench, body)
     assert seen.phases["dispatch"].wall < seen.phases["compile"].wall / 5
+
+
+@pytest.mark.long
+def test_calls_over_several_devices_wait_for_each_other(tmp_path: Path) -> None:
+    """Collectives of calls in flight wait for threads that other calls hold, e.g. on 0.5.1."""
+    body = """\
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
+        mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "y"))
+        place = lambda a, *axes: jax.device_put(a, NamedSharding(mesh, PartitionSpec(*axes)))
+        w = place(np.ones((64, 64), np.float32), None, "y")
+        x = place(np.ones((32, 64), np.float32), "x")
+        return Program(jax.grad(lambda w, x: ((x @ w) ** 2).sum()), (w, x))
+    """
+    with Bench(planned_cell("0.5.1"), tmp_path) as bench:
+        (seen,) = measure(bench, body, "program(devices=4)")
+    assert seen.phases["dispatch"].wall < seen.phases["first"].wall
 
 
 def test_a_longer_leading_axis_takes_more(bench: Bench) -> None:

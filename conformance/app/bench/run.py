@@ -240,9 +240,6 @@ class CellMeasurer:
 
     def _measure(self, job: Job) -> tuple[Measured, ...] | str:
         (finished,) = self._executor.run([job])
-        if finished.outcome is Outcome.TIMED_OUT:
-            # Collectives of several calls may wait for threads that the other calls hold.
-            (finished,) = self._executor.run([job])
         return read_measured(finished)
 
 

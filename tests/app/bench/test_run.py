@@ -37,8 +37,6 @@ class Host:
         self.seconds = seconds
         self.asked: list[str] = []
         self.failing = ""
-        self.hanging: set[int] = set()
-        """Jobs that do not end, by their number."""
         self.waiting: dict[str, float] = {}
         self.leaks: list[float] = []
         """Bytes that a call of the next jobs leaves; 0 of all others."""
@@ -51,9 +49,6 @@ class Host:
             self.asked.append(release)
             if release == self.failing:
                 yield bad(one)
-                continue
-            if len(self.asked) in self.hanging:
-                yield FinishedJob(job=one, outcome=Outcome.TIMED_OUT, stage=Stage.EXECUTE)
                 continue
             assert one.measure is not None
             found = [self._measure(release, size) for size in one.measure["sizes"]]
@@ -207,15 +202,3 @@ def test_a_cell_that_cannot_run_the_case_says_why(tmp_path: Path) -> None:
     (found,) = compare(host, tmp_path)
     assert found.problem == f"{NEW.cell.id}: raised: ValueError: bad shape"
     assert host.asked.count("0.6.1") == 1
-
-
-def test_a_job_that_does_not_end_is_measured_once_more(tmp_path: Path) -> None:
-    """As collectives of several calls may wait for each other on few cores."""
-    host = Host(lambda *_: 0.01)
-    host.hanging = {3}
-    (found,) = compare(host, tmp_path)
-    assert not found.problem
-    host = Host(lambda *_: 0.01)
-    host.hanging = {1, 2}
-    (found,) = compare(host, tmp_path)
-    assert found.problem == f"{OLD.cell.id}: timed_out: no measurements"
