@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
 
 SCREENING: Final = 5
-"""Rounds of all cells, after which most cases are done."""
+"""Rounds of all cells, after which most cases are done; of a larger size before it is an alarm."""
 SECOND_LOOK: Final = 3
 """Rounds of two cells before a suspicion of them is decided, if all cells have fewer rounds."""
 CONFIRMING: Final = 40
@@ -129,16 +129,17 @@ class CellMeasurer:
         everywhere = range(len(self._cells))
         for number in range(self._options.screening):
             self._measure_round(rounds, everywhere, number)
-        for number in range(self._options.screening, SECOND_LOOK):
+        for number in range(self._options.screening, SCREENING):
             pairs = [one for one in pairwise(everywhere) if rounds.problems.keys().isdisjoint(one)]
-            # One measurement of a size is no difference yet, and a slow one among those of many
-            # cells is not worth the rounds that decide.
+            # One measurement of a size is no difference yet: allocators have several states. A slow
+            # one among those of many cells is not worth the rounds that decide.
             larger = {i for pair in pairs if rounds.has_memory_alarm(pair) for i in pair}
             slower = {i for pair in pairs if self._find_suspected(rounds, pair) for i in pair}
-            self._measure_round(rounds, sorted(larger), number, only_largest=True)
-            self._measure_round(
-                rounds, sorted(slower - larger), LEAK_ROUNDS + number, only_largest=True
-            )
+            self._measure_round(rounds, sorted(larger), number % LEAK_ROUNDS, only_largest=True)
+            if number < SECOND_LOOK:
+                self._measure_round(
+                    rounds, sorted(slower - larger), LEAK_ROUNDS + number, only_largest=True
+                )
         largest = {index: rounds.select_largest(index) for index in rounds.measured}
         places = [(one.cell.id, one.release) for one in self._cells]
         self.series += collect_series(case.id, places, largest)
