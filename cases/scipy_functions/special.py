@@ -106,3 +106,41 @@ def bessel_functions(env, points):
     x = np.array(points, np.float32)
     value = jax.jit(lambda a: jax.scipy.special.bessel_jn(a, v=3, n_iter=50))(x)
     return Observed(value, np.stack([scipy.special.jv(n, x.astype(np.float64)) for n in range(4)]))
+
+
+ANGLES_PAIRED_WITH_DEGREES = deviation(
+    params=["one_degree"],
+    outcome="ok",
+    reason="the i-th degree reads the polynomial of the i-th angle, also where it is broadcast",
+    issue="jax-ml/jax#40651",
+)
+
+
+@probe(
+    source="jax-ml/jax#40651",
+    params={"one_degree": {"count": 1}, "degree_of_each": {"count": 4}},
+    releases="jax>=0.5",
+    deviations=[ANGLES_PAIRED_WITH_DEGREES],
+)
+def spherical_harmonics(env, count):
+    """`sph_harm_y` of one degree and several angles is silently wrong after the first angle."""
+    theta, phi = np.linspace(0.1, 3, 4).astype(np.float32), np.zeros(4, np.float32)
+    degrees, orders = np.full(count, 3), np.zeros(count, int)
+    value = jax.scipy.special.sph_harm_y(degrees, orders, theta, phi)
+    x = np.cos(theta.astype(np.float64))
+    return Observed(value.real, reference=np.sqrt(7 / np.pi) / 4 * (5 * x**3 - 3 * x))
+
+
+RECIPROCAL_FLUSHED = deviation(
+    outcome="ok",
+    reason="the reciprocal of the argument is denormal, and taken for zero",
+    issue="jax-ml/jax#40652",
+)
+
+
+@probe(source="jax-ml/jax#40652", deviations=[RECIPROCAL_FLUSHED])
+def spence_of_large_numbers(env):
+    """`spence` of numbers above 8.5e37 is NaN in float32."""
+    x = np.array([8e37, 1e38, 3e38], np.float32)
+    value = jax.jit(jax.scipy.special.spence)(x)
+    return Observed(np.nan_to_num(value, nan=-777), scipy.special.spence(x.astype(np.float64)))
