@@ -169,3 +169,44 @@ def second_slope_of_arccosh_far_out(env):
     x = np.full(900, 3e38, np.float32)
     slope = lambda x: jax.jvp(jnp.arccosh, (x,), (jnp.ones_like(x),))[1].sum()  # noqa: E731 - short
     return Observed(_replace_nan(jax.jit(jax.grad(slope))(x)), np.zeros(900))
+
+
+ZERO_TIMES_INFINITY = deviation(
+    "jax>=0.4.30",
+    params=["forward"],
+    outcome="ok",
+    reason="the derivative of the root at 0, infinity, is multiplied by the 0 of relu",
+    issue="jax-ml/jax#6636",
+)
+
+
+@probe(
+    source="jax-ml/jax#6636",
+    params={"forward": {"mode": "jacfwd"}, "reverse": {"mode": "jacrev"}},
+    deviations=[ZERO_TIMES_INFINITY],
+)
+def root_of_a_clipped_number(env, mode):
+    """The derivative of `sqrt(relu(x))` where x is negative is 0; in forward mode it is NaN."""
+    derivative = getattr(jax, mode)(lambda x: jnp.sqrt(jax.nn.relu(x)))(np.float32(-10))
+    return Observed(_replace_nan(derivative), np.float32(0))
+
+
+NAN_IN_ALL_ROWS = deviation(
+    "jax>=0.4.30",
+    params=["reverse"],
+    outcome="ok",
+    reason="the 0 that the other output is given is multiplied by NaN and added",
+    issue="jax-ml/jax#14149",
+)
+
+
+@probe(
+    source="jax-ml/jax#14149",
+    params={"forward": {"mode": "jacfwd"}, "reverse": {"mode": "jacrev"}},
+    deviations=[NAN_IN_ALL_ROWS],
+)
+def one_of_two_outputs_is_nan(env, mode):
+    """The Jacobian of an output is finite where another output is NaN; with `jacrev` it is NaN."""
+    f = lambda x: (jnp.mean(x), jnp.mean(jnp.sqrt(x)))  # noqa: E731
+    finite, _ = getattr(jax, mode)(f)(floats(-1, -2))
+    return Observed(_replace_nan(finite), np.float32([0.5, 0.5]))

@@ -292,6 +292,32 @@ def memory_shared_with_numpy(env, way, shared):
     return Observed(y.unsafe_buffer_pointer() == x.ctypes.data, shared)
 
 
+NUMPY_ARRAY_SHARED = deviation(
+    "jax>=0.4.34",
+    outcome="ok",
+    reason="an aligned NumPy array is used in place, regardless of may_alias",
+    issue="jax-ml/jax#37830",
+)
+
+
+@probe(
+    source="jax-ml/jax#37830",
+    platforms=["cpu"],
+    releases="jax>=0.4.34",
+    deviations=[NUMPY_ARRAY_SHARED],
+)
+def numpy_array_put_without_alias(env):
+    """A NumPy array given to `device_put` with `may_alias=False` is copied.
+
+    On a CPU, jax ignores the argument, and the result changes when the NumPy array is written to.
+    """
+    x = _make_aligned(64)
+    y = jax.device_put(x, env.devices[0], may_alias=False)
+    y.block_until_ready()
+    x[0] = 7
+    return Observed(np.asarray(y)[0], np.float32(0))
+
+
 @program(source="openxla/xla#45912", facts={"donation": ["parameter 0 -> output [] may-alias"]})
 def read_by_a_loop(env):
     """A donated array that is updated, read by a loop and updated again is always aliased.
