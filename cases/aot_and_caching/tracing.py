@@ -151,6 +151,32 @@ def one_and_one_point_zero(env, keyword):
     return Observed(dtypes, ["int32", "float32", "bool", "int32"])
 
 
+EQUAL_VALUES_SHARE_A_TRACE = deviation(
+    outcome="ok",
+    reason="static values that are equal share a trace; only the type of the value itself counts",
+    issue="jax-ml/jax#9273",
+)
+EQUAL_PAIRS = {
+    "zeros": (0.0, -0.0, lambda value: jnp.copysign(1.0, value)),
+    "zeros_in_a_tuple": ((0.0,), (-0.0,), lambda value: jnp.copysign(1.0, value[0])),
+    "numbers_in_a_tuple": ((1,), (1.0,), lambda value: jnp.asarray(value[0])),
+}
+
+
+@probe(
+    source="jax-ml/jax#9273",
+    params=[*EQUAL_PAIRS],
+    deviations=[EQUAL_VALUES_SHARE_A_TRACE],
+)
+def equal_static_values(env, pair):
+    """0.0 and -0.0, or (1,) and (1.0,), are equal: the second gets the result of the first."""
+    first, second, fn = EQUAL_PAIRS[pair]
+    jitted = jax.jit(fn, static_argnums=0)
+    results = [jitted(value) for value in (first, second)]
+    observed = [[str(result.dtype), float(result)] for result in results]
+    return Observed(observed, [[str(fn(v).dtype), float(fn(v))] for v in (first, second)])
+
+
 class Model:
     """An object whose method is jitted."""
 

@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.optimize
 import scipy.spatial.transform
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import compare_values
 
@@ -178,3 +178,17 @@ def matrix_function(env, name):
     """A function or a decomposition of a matrix."""
     fn, matrix = FUNCTIONS[name]
     return compare_values(lambda a: fn(jax.scipy.linalg, a), lambda a: fn(scipy.linalg, a), matrix)
+
+
+BOTH_TRIANGLES_READ = deviation(
+    outcome="ok",
+    reason="only positive definite matrices have a method of their own",
+    issue="jax-ml/jax#40813",
+)
+
+
+@probe(source="jax-ml/jax#40813", deviations=[BOTH_TRIANGLES_READ])
+def symmetric_by_one_triangle(env):
+    """`solve` with `assume_a="sym"` reads the upper triangle in SciPy, both in JAX."""
+    value = jax.scipy.linalg.solve(np.float32(MATRIX), np.float32(VECTOR), assume_a="sym")
+    return Observed(value, scipy.linalg.solve(MATRIX, VECTOR, assume_a="sym"))

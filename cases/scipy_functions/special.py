@@ -144,3 +144,18 @@ def spence_of_large_numbers(env):
     x = np.array([8e37, 1e38, 3e38], np.float32)
     value = jax.jit(jax.scipy.special.spence)(x)
     return Observed(np.nan_to_num(value, nan=-777), scipy.special.spence(x.astype(np.float64)))
+
+
+EXPONENTIAL_OVERFLOWED = deviation(
+    outcome="ok",
+    reason="the exponential of the argument overflows before it is multiplied by a small number",
+    issue="jax-ml/jax#39771",
+)
+
+
+@probe(source="jax-ml/jax#39771", deviations=[EXPONENTIAL_OVERFLOWED])
+def bessel_function_of_large_numbers(env):
+    """`i0` of 91 is finite in float32, about 1.4e38; JAX returns infinity."""
+    x = np.array([80, 91], np.float32)
+    value = jax.scipy.special.i0(x)
+    return Observed(value, scipy.special.i0(x.astype(np.float64)))
