@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding
@@ -15,9 +14,15 @@ defaults(devices=4, platforms=("cpu",))
 STARTS = {"before": {"start": -5}, "inside": {"start": 3}, "after": {"start": 9}}
 
 
-def put_on(mesh, array, *spec):
-    """Return an array with a sharding on a mesh."""
-    return jax.device_put(array, NamedSharding(mesh, P(*spec)))
+def move(start):
+    """Return the index that a start means in an axis of eight: the nearest one within it."""
+    return min(max(int(start) + 8 * (start < 0), 0), 7)
+
+
+def put_matrix(env, devices):
+    """Return a matrix of 2 x 8 whose columns are sharded."""
+    columns = NamedSharding(env.mesh(devices, "x"), P(None, "x"))
+    return env.put(np.arange(16, dtype=np.int32).reshape(2, 8), columns)
 
 
 ELEMENT_LOST = deviation(
@@ -32,11 +37,11 @@ ELEMENT_LOST = deviation(
 @program(source="openxla/xla#49118", params=STARTS, deviations=[ELEMENT_LOST])
 def element_at_an_index(env, start):
     """`dynamic_update_index_in_dim` of a sharded vector moves an index past the end to the end."""
-    vector = put_on(env.mesh(4, "x"), np.arange(8, dtype=np.float32), "x")
+    vector = env.put(np.arange(8, dtype=np.float32), NamedSharding(env.mesh(4, "x"), P("x")))
 
     def reference(a, i):
         out = a.copy()
-        out[min(max(int(i) + 8 * (i < 0), 0), 7)] = 9
+        out[move(i)] = 9
         return out
 
     return Program(
@@ -58,12 +63,11 @@ COLUMN_LOST = deviation(
 @program(source="openxla/xla#49118", params=STARTS, deviations=[COLUMN_LOST])
 def column_at_a_start(env, start):
     """`dynamic_update_slice` of a column moves a start past the last column to the last."""
-    mesh = env.mesh(4, "x")
-    matrix = put_on(mesh, np.arange(16, dtype=np.int32).reshape(2, 8), None, "x")
+    matrix = put_matrix(env, 4)
 
     def reference(a, b, i):
         out = a.copy()
-        out[:, min(max(int(i) + 8 * (i < 0), 0), 7)] = b[:, 0]
+        out[:, move(i)] = b[:, 0]
         return out
 
     return Program(
@@ -91,8 +95,7 @@ WINDOW_REPEATED = deviation(
 )
 def window_at_a_start(env, start):
     """`dynamic_slice` to a sharded window moves a start so that the window is in the matrix."""
-    mesh = env.mesh(2, "x")
-    matrix = put_on(mesh, np.arange(16, dtype=np.int32).reshape(2, 8), None, "x")
+    matrix = put_matrix(env, 2)
 
     def reference(a, i):
         first = min(int(i), 2)
