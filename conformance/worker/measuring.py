@@ -262,12 +262,12 @@ class _ProgramPasses(_Passes):
             dispatch = partial(fn, *built.args, **built.kwargs)
             # Some releases compile again for the first call: 0.4.36 to 0.5.0 do.
             result = jax.block_until_ready(dispatch())
-            if not _is_on_one_device(result):
-                # Collectives of calls in flight wait for threads that the other calls hold.
-                for _ in range(CALLS_ONE_BY_ONE):
-                    jax.block_until_ready(self.time("dispatch", dispatch))
-            else:
+            if _is_on_one_device(result):
                 self.repeat("dispatch", dispatch)
+                return
+            for _ in range(CALLS_ONE_BY_ONE):
+                # Collectives of calls in flight wait for threads that the other calls hold.
+                jax.block_until_ready(self.time("dispatch", dispatch))
 
 
 class _ProbePasses(_Passes):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from math import log
 from typing import TYPE_CHECKING
 
-from conformance.bench.comparison import compare_memory, compare_times
+from conformance.bench.comparison import Clock, compare_memory, compare_times, read_clock
+from conformance.bench.measured import PHASES
 
 if TYPE_CHECKING:
-    from conformance.bench.comparison import Clock, TimeComparison
+    from conformance.bench.comparison import TimeComparison
     from conformance.bench.measured import Measured
     from conformance.model.case import Case
 
@@ -39,17 +40,15 @@ class CaseRounds:
         common = min(map(len, sides))
         return compare_times(*(side[:common] for side in sides))
 
-    def list_differences(self, number: int) -> dict[tuple[str, Clock], list[float]]:
-        """Return the logarithms of ratios of all neighbouring cells, by phase and clock.
-
-        Args:
-            number: Number of the round.
-        """
+    def list_differences(self) -> dict[tuple[str, Clock], list[float]]:
+        """Return the logarithms of ratios of neighbours in the first round, by phase and clock."""
         found: dict[tuple[str, Clock], list[float]] = {}
-        for low, high in pairwise(sorted(self.measured)):
-            pair = [self.select_largest(index)[number : number + 1] for index in (low, high)]
-            for one in compare_times(*pair) if all(pair) else ():
-                found.setdefault((one.phase, one.clock), []).append(log(one.ratio.estimate))
+        first = [self.select_largest(index)[0].phases for index in sorted(self.measured)]
+        for pair in pairwise(first):
+            for key in product(PHASES, Clock):
+                low, high = (read_clock(phases.get(key[0]), key[1]) for phases in pair)
+                if low and high:
+                    found.setdefault(key, []).append(log(high / low))
         return found
 
     def group_sizes(self, index: int) -> dict[int, list[Measured]]:

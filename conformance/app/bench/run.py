@@ -134,12 +134,12 @@ class CellMeasurer:
             # One measurement of a size is no difference yet: allocators have several states. A slow
             # one among those of many cells is not worth the rounds that decide.
             larger = {i for pair in pairs if rounds.has_memory_alarm(pair) for i in pair}
-            slower = {i for pair in pairs if self._find_suspected(rounds, pair) for i in pair}
+            again = pairs if number < SECOND_LOOK else []
+            slower = {i for pair in again if self._find_suspected(rounds, pair) for i in pair}
             self._measure_round(rounds, sorted(larger), number % LEAK_ROUNDS, only_largest=True)
-            if number < SECOND_LOOK:
-                self._measure_round(
-                    rounds, sorted(slower - larger), LEAK_ROUNDS + number, only_largest=True
-                )
+            self._measure_round(
+                rounds, sorted(slower - larger), LEAK_ROUNDS + number, only_largest=True
+            )
         largest = {index: rounds.select_largest(index) for index in rounds.measured}
         places = [(one.cell.id, one.release) for one in self._cells]
         self.series += collect_series(case.id, places, largest)
@@ -187,7 +187,7 @@ class CellMeasurer:
     ) -> CaseComparison:
         """Measure two cells again, and compare what is new alone: the old pairs were selected."""
         fresh = CaseRounds(rounds.case)
-        others = rounds.list_differences(0) if len(self._cells) >= MANY else {}
+        others = rounds.list_differences() if len(self._cells) >= MANY else {}
         decided: tuple[TimeComparison, ...] = ()
         grows = any(one.is_suspicious for one in found.growth)
         end = time.monotonic() + self._options.confirming
