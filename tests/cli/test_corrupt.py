@@ -149,7 +149,7 @@ def test_resume_runs_the_job_of_a_truncated_last_line(new_project: MakeProject) 
         (lambda line: line[:40], "input data was truncated"),
         (lambda line: b"banana", "json is malformed"),
         (lambda line: b"", "input data was truncated"),
-        (lambda line: b'{"case": "\xff"}', "invalid start byte"),
+        (lambda line: b'{"case": "\xff"}', "utf-8"),
         (lambda line: line.replace(b'"ok"', b'"fine"'), "invalid enum value 'fine'"),
         (lambda line: line.replace(b'"case":', b'"cause":'), "missing required field `case`"),
     ],
