@@ -86,7 +86,7 @@ def _render_docstring(text: str) -> str:
     first, _, rest = text.strip().replace("\\", "\\\\").replace('"""', "'''").partition("\n")
     # The linter requires an end mark (D415).
     first = first if first.endswith((".", "?", "!")) else f"{first}."
-    lines = textwrap.wrap(first, WIDTH - 8)
+    lines = textwrap.wrap(first, WIDTH - 10)
     opening = f'    """{lines[0]}'
     more = "\n".join([*lines[1:], textwrap.dedent(rest).strip("\n")]).strip("\n")
     if not more:

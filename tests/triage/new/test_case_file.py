@@ -18,6 +18,7 @@ from conformance.triage.new.case_file import (
     render_case,
 )
 from conformance.triage.new.draft import Draft, DraftOptions
+from conformance.triage.repro.layout import WIDTH
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ def text_of(draft: Draft = DRAFT, keywords: Mapping[str, object] | None = None) 
         doc="What it is about.", keywords=keywords or {}, deviations=("deviation()",)
     )
     return render_case(draft, "added", declarations)
+
+
+def test_long_first_lines_of_docstrings_are_wrapped() -> None:
+    """Every line has room for its indentation and the quotes."""
+    for length in range(80, 110):
+        doc = " ".join(["ab"] * (length // 3)) + "c" * (length % 3) + "."
+        text = render_case(DRAFT, "added", Declarations(doc=doc, keywords={}, deviations=()))
+        assert max(map(len, text.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
