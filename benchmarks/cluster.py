@@ -6,8 +6,8 @@
 
 `agreement` runs cases on this host and on a Dask cluster on this host, with warm environments and
 without cached results, and compares all fields of the records except times and memory. `overhead`
-sends jobs that do nothing to two workers. `scale` has many workers in one process; a batch takes
-the recorded durations of its jobs and the start of a cell, divided by `--faster`. In both,
+sends jobs that do nothing to two workers. `scale` has many workers in a few processes; a batch
+takes the recorded durations of its jobs and the start of a cell, divided by `--faster`. In both,
 scheduler, messages and placement are real, and workers answer with the record of a real job.
 
 Random kills of a worker, nanny, scheduler or client: `benchmarks/attack/kills.py --cluster`.
@@ -16,7 +16,10 @@ Random kills of a worker, nanny, scheduler or client: `benchmarks/attack/kills.p
 from __future__ import annotations
 
 import argparse
+import asyncio
 import dataclasses
+import logging
+import multiprocessing
 import resource
 import sys
 import tempfile
@@ -30,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import dask.config
 import msgspec
 from common import checkout_context, prepare
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Worker
 
 from conformance.app.cluster_choice import ClusterChoice
 from conformance.app.durations import load_durations
@@ -49,6 +52,7 @@ from conformance.engine.runs.directory import RunDirectory
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from conformance.app.durations import Durations
     from conformance.cluster.messages import BatchRequest
     from conformance.engine.workers.preparation import Preparation
     from conformance.model.record import Record
@@ -62,6 +66,8 @@ NAMES_FRAMES = ("jaxpr", "stablehlo", "hlo")
 """Artifacts with locations, which name frames of the worker: see `tests/faults/killing.py`."""
 WARMING = 4
 """Jobs of each cell before anything is measured."""
+PROCESSES = 2
+"""Processes of simulated workers: one interpreter has one core."""
 START = 4.0
 """Seconds to start the worker of a cell, measured by `benchmarks/provisioning.py`."""
 QUIET = {
@@ -96,9 +102,8 @@ class IdleNode(Node):
             is_cold = planned.cell.id not in self._warm
             self._warm.add(planned.cell.id)
         if self._faster:
-            durations = load_durations(checkout_context())
             jobs = (Job(case=spec.case, planned=planned) for spec in request.jobs)
-            seconds = sum(map(durations.estimate, jobs)) + START * is_cold
+            seconds = sum(map(load_recorded().estimate, jobs)) + START * is_cold
             time.sleep(seconds / self._faster)
         record = make_record()
         reports = tuple(
@@ -120,6 +125,12 @@ def install_idle_node(faster: float, dask_worker: Any) -> None:
     worker = dask_worker
     node = Node(cache_root(), slots=worker.state.nthreads)
     worker.plugins[NAME] = NodePlugin(IdleNode(node, faster))
+
+
+@cache
+def load_recorded() -> Durations:
+    """Return the recorded durations of the project."""
+    return load_durations(checkout_context())
 
 
 @cache
@@ -149,13 +160,12 @@ def make_many_jobs(preparation: Preparation, number: int) -> list[Job]:
 def run_idle(client: Client, jobs: Sequence[Job], faster: float) -> None:
     """Run jobs on idle nodes, and print what it took."""
     client.run(install_idle_node, faster)
-    context = checkout_context()
     preparation = prepare(RELEASE)
     (lock,) = preparation.locks.values()
     cells = {job.planned.cell.id for job in jobs}
-    options = ClusterOptions(scheduler="benchmark", slots=1, cache=context.cache)
+    options = ClusterOptions(scheduler="benchmark", slots=1, cache=checkout_context().cache)
     connection.use_connection(client, "benchmark")
-    executor = DaskExecutor(options, dict.fromkeys(cells, lock), load_durations(context).estimate)
+    executor = DaskExecutor(options, dict.fromkeys(cells, lock), load_recorded().estimate)
     start, used = time.perf_counter(), time.process_time()
     ended = sum(isinstance(finished, RecordedJob) for finished in executor.run(jobs))
     seconds = time.perf_counter() - start
@@ -170,7 +180,7 @@ def run_idle(client: Client, jobs: Sequence[Job], faster: float) -> None:
     print(f"workers of cells started: {executor.started:,}, at least {len(cells):,} "
           f"({executor.started / len(cells):.2f} times)")  # fmt: skip
     if faster:
-        work = sum(map(load_durations(context).estimate, jobs)) + START * executor.started
+        work = sum(map(load_recorded().estimate, jobs)) + START * executor.started
         print(f"busy: {100 * work / (seconds * faster * workers):.1f} %")
 
 
@@ -186,18 +196,47 @@ def measure_overhead(options: argparse.Namespace) -> None:
 
 
 def measure_scale(options: argparse.Namespace) -> None:
-    """Run with many workers in this process."""
+    """Run with many workers in a few processes."""
     jobs = make_many_jobs(prepare(RELEASE), options.jobs or 1_000_000)
     with (
         dask.config.set(QUIET),
-        # Without limits of memory: all workers share that of this process.
-        LocalCluster(
-            n_workers=options.workers, threads_per_worker=1, processes=False, memory_limit=0,
-            protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        ) as cluster,
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
-    ):  # fmt: skip
+    ):
+        processes = [
+            multiprocessing.get_context("spawn").Process(
+                target=run_workers, args=(cluster.scheduler_address, number), daemon=True
+            )
+            for number in (len(range(i, options.workers, PROCESSES)) for i in range(PROCESSES))
+        ]
+        for process in processes:
+            process.start()
+        client.wait_for_workers(options.workers)
         run_idle(client, jobs, options.faster)
+        client.shutdown()
+        for process in processes:
+            process.join()
+
+
+def run_workers(scheduler: str, number: int) -> None:
+    """Be so many workers of a cluster, until its scheduler ends.
+
+    Args:
+        scheduler: Address of the scheduler.
+        number: Number of workers.
+    """
+
+    async def run() -> None:
+        # Without limits of memory: all share that of this process.
+        workers = [
+            Worker(scheduler, nthreads=1, memory_limit=0, host="127.0.0.1") for _ in range(number)
+        ]
+        await asyncio.gather(*workers)
+        await asyncio.gather(*(worker.finished() for worker in workers))
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with dask.config.set(QUIET):
+        asyncio.run(run())
 
 
 def measure_agreement(options: argparse.Namespace) -> None:
