@@ -55,10 +55,10 @@ PARTS = [
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A copy of what the stories use, that they may write to."""
-    for name in ("cases", "examples"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+def checkout(tmp_path: Path, story: str) -> Path:
+    """A copy of what a story uses, that it may write to; an example needs its folder alone."""
+    own = "cases" if story.startswith("docs") else "examples"
+    shutil.copytree(ROOT / own, tmp_path / own)
     for name in ("matrix", "benchmarks"):
         (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
