@@ -9,24 +9,34 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import re
 import sys
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import resolve_name
 from typing import TYPE_CHECKING
 
+from conformance.worker.job import CASES
+
 if TYPE_CHECKING:
     import types
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+ALWAYS = frozenset({"jax", "jaxlib", "conformance"})
+"""Packages with modules that are in every job; of JAX only the public ones are hidden."""
 
 
 class ImportGraph:
     """Which module imports which, from the moment that `import jax` has ended.
 
-    The modules that `import jax` itself loads are in every job. Only public modules of JAX are
-    hidden: what users can see as an attribute.
+    The modules that `import jax` itself loads are in every job. Hidden are public modules of JAX,
+    which users can see as attributes, and the helpers and libraries that import these: a job that
+    imports one of them has its modules of JAX, too.
     """
 
     def __init__(self) -> None:
@@ -35,6 +45,7 @@ class ImportGraph:
         self._of_jax = frozenset(sys.modules)
         self._imports: defaultdict[str, set[str]] = defaultdict(set)
         self._public: frozenset[str] = frozenset()
+        self._importers: dict[str, frozenset[str]] = {}
         self._of_file: dict[str, frozenset[str]] = {}
 
     @contextmanager
@@ -81,7 +92,36 @@ class ImportGraph:
                 and name not in self._of_jax
             )
             # Now, and not in a child: it would copy the pages of all these names.
-            self._of_file[file_module] = self._public & self.reach(file_module)
+            self._importers = self._find_importers()
+            hideable = self._public.union(*self._importers.values())
+            self._of_file[file_module] = hideable & self.reach(file_module)
+
+    def _find_importers(self) -> dict[str, frozenset[str]]:
+        """Return the modules whose imports lead to public ones of JAX, by library or family."""
+        importers: defaultdict[str, set[str]] = defaultdict(set)
+        for importer, imported in self._imports.items():
+            for name in imported:
+                importers[name].add(importer)
+        # A module leads to its package, and so does whatever names it.
+        for name in [*importers, *self._imports]:
+            inner, parent = name, name.rpartition(".")[0]
+            while parent and inner not in importers[parent]:
+                importers[parent].add(inner)
+                inner, parent = parent, parent.rpartition(".")[0]
+        found: set[str] = set()
+        left = list(self._public)
+        while left:
+            new = importers[left.pop()] - found
+            found |= new
+            left += new
+        grouped: defaultdict[str, set[str]] = defaultdict(set)
+        for name in found & sys.modules.keys():
+            library, *rest = name.split(".")
+            if library == CASES and rest:
+                grouped[rest[0]].add(name)
+            elif library not in ALWAYS:
+                grouped[library].add(name)
+        return {library: frozenset(names) for library, names in grouped.items()}
 
     def reach(self, module: str) -> set[str]:
         """Return the names that imports of a module lead to, with the packages they are in."""
@@ -95,14 +135,31 @@ class ImportGraph:
                 name = name.rpartition(".")[0]
         return reached
 
-    def hide_others(self, file_module: str) -> None:
-        """Hide, in a child, the public modules of JAX that a case file does not import.
+    def hide_others(self, file_module: str, words: frozenset[str]) -> None:
+        """Hide, in a child, the modules that a case file does not import; see the class.
 
         Args:
             file_module: Name of the case file's module, whether or not it was imported here.
+            words: Words of the files of its family, see `read_words`. To hide a library that none
+                of them names would cost each job milliseconds for nothing.
         """
-        others = self._public - self._of_file.get(file_module, frozenset())
+        named = [self._importers[library] for library in self._importers.keys() & words]
+        others = self._public.union(*named) - self._of_file.get(file_module, frozenset())
         sys.meta_path.insert(0, _HiddenModules(self, sorted(others)))
+
+
+@cache
+def read_words(folder: Path) -> frozenset[str]:
+    """Return the words of the Python files of a family, and its name.
+
+    Args:
+        folder: Folder of the family.
+    """
+    words = {folder.name}
+    for file in folder.glob("*.py"):
+        with suppress(OSError):
+            words.update(re.findall(r"\w+", file.read_text(encoding="utf-8", errors="replace")))
+    return frozenset(words)
 
 
 class _HiddenModules(MetaPathFinder, Loader):
@@ -119,9 +176,9 @@ class _HiddenModules(MetaPathFinder, Loader):
         self._hidden = {name: (sys.modules[name], sys.modules[name].__spec__) for name in names}
         for name in reversed(names):  # what is within a package before the package
             module = sys.modules.pop(name)
-            parent, _, child = name.rpartition(".")
-            if vars(sys.modules[parent]).get(child) is module:
-                delattr(sys.modules[parent], child)
+            package, child = _find_package(name)
+            if package is not None and vars(package).get(child) is module:
+                delattr(package, child)
 
     def find_spec(
         self,
@@ -143,5 +200,12 @@ class _HiddenModules(MetaPathFinder, Loader):
             shown, spec = self._hidden.pop(name)
             shown.__spec__ = spec
             sys.modules[name] = shown
-            parent, _, child = name.rpartition(".")
-            setattr(sys.modules[parent], child, shown)
+            package, child = _find_package(name)
+            if package is not None:
+                setattr(package, child, shown)
+
+
+def _find_package(name: str) -> tuple[types.ModuleType | None, str]:
+    """Return the package that a module is in, None for no package, and its name there."""
+    package, _, child = name.rpartition(".")
+    return sys.modules.get(package), child

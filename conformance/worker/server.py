@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.worker import frames, scout
-from conformance.worker.imports import ImportGraph
+from conformance.worker.imports import ImportGraph, read_words
 from conformance.worker.job import (
     describe_interpreter,
     load_case,
@@ -121,6 +121,8 @@ class Server(RequestLoop):
 
     def _start(self, request: dict[str, Any], share: str = "") -> None:
         known = self._files.get(request["file"])
+        if request["file"] and not self._spawn:
+            read_words(Path(request["file"]).parent)  # once, for all children
         # A file with side effects is imported by each of its jobs, and must not affect others.
         share = make_share_key(request) if known is not None and known.state == "loaded" else share
         super()._start({**request, "share": share}, share)
@@ -130,7 +132,8 @@ class Server(RequestLoop):
         if self._spawn:
             _exec(request, fd)
         if request["file"]:
-            self._imports.hide_others(name_case_module(request["file"], request["family"]))
+            name = name_case_module(request["file"], request["family"])
+            self._imports.hide_others(name, read_words(Path(request["file"]).parent))
         if "scout" in request:
             scout.scout(request, fd)
         elif request["share"]:

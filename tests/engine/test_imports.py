@@ -157,3 +157,31 @@ def test_a_job_sees_the_modules_of_jax_that_its_own_file_imports(bench: Bench) -
         f"{function}; return int(jax.ad_checkpoint.checkpoint_name is checkpoint_name)"
     )
     assert leaf_of(imported).data == b"1"
+
+
+def test_what_a_job_imports_has_its_modules_of_jax(bench: Bench) -> None:
+    """A helper, or a library, that the file of another job imported before."""
+    (bench.folder / "family").mkdir()
+    (bench.folder / "family" / "_saved.py").write_text(
+        "import jax.ad_checkpoint\n"
+        "def look():\n"
+        "    import jax\n"
+        "    return int(hasattr(jax, 'ad_checkpoint'))\n"
+    )
+    files = {
+        "at_the_top": ("from . import _saved", "return _saved.look()"),
+        "in_the_job": ("", "from . import _saved; return _saved.look()"),
+        "by_name": (
+            "import importlib",
+            "return importlib.import_module('._saved', __package__).look()",
+        ),
+        "not_at_all": ("import jax", "return int(hasattr(jax, 'ad_checkpoint'))"),
+    }
+    for _ in range(2):
+        seen = {name: bench.run(body, top=top, topic=name) for name, (top, body) in files.items()}
+        assert {name: leaf_of(finished).data == b"1" for name, finished in seen.items()} == {
+            "at_the_top": True,
+            "in_the_job": True,
+            "by_name": True,
+            "not_at_all": False,
+        }
