@@ -215,3 +215,47 @@ def check_of_static_indices(env):
         return Observed("no such option", reference="IndexError: out of bounds")
     jax.config.update("jax_check_static_indices", True)
     return Observed(refusal(lambda: x[5], "out of bounds"), "IndexError: out of bounds")
+
+
+IN_64_BITS = {
+    "sort": lambda x: jnp.sort(x.astype("float64")),
+    "solve": lambda x: jnp.linalg.solve(jnp.diag(x.astype("float64")), jnp.ones(2, "float64")),
+    "scan": lambda x: jax.lax.scan(
+        lambda c, y: (c + y, c), jnp.zeros((), "float64"), x.astype("float64")
+    ),
+    "fori_loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * 2 + i, x.astype("float64")),
+    "cond": lambda x: jax.lax.cond(x[0] > 0, lambda y: y / 3, jnp.sin, x.astype("float64")),
+    "nonzero": lambda x: jnp.nonzero(x, size=2)[0],
+    "argmax": jnp.argmax,
+    "uniform": lambda x: jax.random.uniform(jax.random.key(0), x.shape, "float64"),
+}
+CONSTANTS_OF_32_BITS = deviation(
+    "jax<0.7.2",
+    params=["sort", "solve", "scan", "fori_loop", "cond", "nonzero"],
+    outcome="raised",
+    reason="the program was lowered outside of the context, with constants of 32 bits",
+    issue="jax-ml/jax#27602",
+)
+LOWERED_IN_32_BITS = deviation(
+    params=["argmax", "uniform"],
+    outcome="raised",
+    reason="rules of lowering run outside of the context",
+    issue="jax-ml/jax#5982",
+)
+
+
+@probe(
+    source="jax-ml/jax#27602",
+    params=[*IN_64_BITS],
+    deviations=[CONSTANTS_OF_32_BITS, LOWERED_IN_32_BITS],
+)
+def sixty_four_bits_inside_of_jit(env, name):
+    """`with jax.enable_x64(True)` within a jitted function computes what it does outside of jit."""
+
+    def f(x):
+        with env.compat.enable_x64(True):
+            return IN_64_BITS[name](x)
+
+    x = floats(4, 2)
+    exact = jax.tree_util.tree_map(np.asarray, f(jnp.asarray(x)))
+    return Observed(jax.jit(f)(x), exact)
