@@ -353,3 +353,55 @@ def check_in_64_bits(env, others):
 
     observed = [checked(f, floats(value))[0] for value in (1, 3)]
     return Observed(observed, ["not above two", "none"])
+
+
+DIFFERENTIATED = {
+    "call": lambda f: f,
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    "vmap": lambda f: lambda x: jax.vmap(f)(x[None]),
+    "grad": jax.grad,
+    "linearize": lambda f: lambda x: jax.linearize(f, x)[0],
+    "grad_of_checkpoint": lambda f: jax.grad(jax.checkpoint(f)),
+}
+CHECK_DROPPED = deviation(
+    params=["grad", "linearize"],
+    outcome="ok",
+    reason="the check is dropped with the part of the scan that is not differentiated",
+    issue="jax-ml/jax#21713",
+)
+CHECK_NOT_CHECKPOINTED = deviation(
+    "jax<0.8",
+    params=["grad_of_checkpoint"],
+    error="NotImplementedError",
+    match="Effects not supported in partial-eval of `checkpoint`",
+    reason="a check within a checkpointed function could not be differentiated",
+    issue="jax-ml/jax#21713",
+)
+CHECK_DROPPED_FROM_CHECKPOINT = deviation(
+    "jax>=0.8",
+    params=["grad_of_checkpoint"],
+    outcome="ok",
+    reason="the check is dropped with the part of the scan that is not differentiated",
+    issue="jax-ml/jax#21713",
+)
+
+
+@probe(
+    source="jax-ml/jax#21713",
+    params=[*DIFFERENTIATED],
+    deviations=[CHECK_DROPPED, CHECK_NOT_CHECKPOINTED, CHECK_DROPPED_FROM_CHECKPOINT],
+)
+def scan_that_is_differentiated(env, name):
+    """A check in a scan is reported, also by a derivative of the scan.
+
+    Call `checkify` inside: the derivative of `checkify(f)` keeps the check.
+    """
+
+    def power(x):
+        def step(c, i):
+            checkify.check(i < 2, "too many steps")
+            return c * x, None
+
+        return lax.scan(step, np.float32(1), np.arange(3))[0]
+
+    return Observed(checked(DIFFERENTIATED[name](power), floats(2))[0], "too many steps")
