@@ -259,3 +259,89 @@ def sixty_four_bits_inside_of_jit(env, name):
     x = floats(4, 2)
     exact = jax.tree_util.tree_map(np.asarray, f(jnp.asarray(x)))
     return Observed(jax.jit(f)(x), exact)
+
+
+MADE_IN_64_BITS = {
+    "transpose": (lambda x: x[None].T, np.array([[0.0], [1], [2]])),
+    "multiply": (lambda x: jax.lax.mul(x, x), np.array([0.0, 1, 4])),
+    "vmap": (jax.vmap(lambda element: 2 * element), np.array([0.0, 2, 4])),
+    "scan": (
+        lambda x: jax.lax.scan(lambda c, y: (c + y, None), np.float32(0), x)[0],
+        np.float64(3),
+    ),
+    "fori_loop": (
+        lambda x: jax.lax.fori_loop(0, 2, lambda _, c: c * 2, x),
+        np.array([0.0, 4, 8]),
+    ),
+}
+TYPES_OF_THE_CONTEXT = deviation(
+    "jax<0.7.2",
+    params=["transpose", "multiply"],
+    outcome="raised",
+    reason="the result was declared with the types of the context, and had those of the array",
+    issue="jax-ml/jax#5982",
+)
+SIZES_OF_THE_CONTEXT = deviation(
+    "jax<0.5",
+    params=["vmap", "scan"],
+    outcome="raised",
+    reason="the program was compiled for an array of 32 bits",
+    issue="jax-ml/jax#5982",
+)
+CARRY_OF_32_BITS = deviation(
+    params=["fori_loop"],
+    outcome="raised",
+    reason="2 times an array of 64 bits is of 32 bits outside of the context",
+    issue="jax-ml/jax#5982",
+)
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=[*MADE_IN_64_BITS],
+    deviations=[TYPES_OF_THE_CONTEXT, SIZES_OF_THE_CONTEXT, CARRY_OF_32_BITS],
+)
+def used_outside_of_64_bits(env, name):
+    """Arrays of 64 bits that are made in `jax.enable_x64(True)` can be used after it."""
+    with env.compat.enable_x64(True):
+        x = jnp.arange(3.0)
+    f, exact = MADE_IN_64_BITS[name]
+    return Observed(f(x), exact)
+
+
+COTANGENT_OF_32_BITS = deviation(
+    "jax<0.7.2",
+    params=["vjp"],
+    outcome="raised",
+    reason="the program was compiled for a cotangent of 32 bits",
+    issue="jax-ml/jax#5982",
+)
+TANGENT_OF_32_BITS = [
+    deviation(
+        "jax<0.5",
+        params=["linearize"],
+        outcome="raised",
+        reason="a tangent of 64 bits was taken for one of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.7,<0.7.2",
+        params=["linearize"],
+        outcome="raised",
+        reason="the program was compiled for a tangent of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=["vjp", "linearize"],
+    deviations=[COTANGENT_OF_32_BITS, *TANGENT_OF_32_BITS],
+)
+def derivative_outside_of_64_bits(env, name):
+    """A derivative that is made in `jax.enable_x64(True)` can be called after it."""
+    with env.compat.enable_x64(True):
+        y, derivative = getattr(jax, name)(jnp.sin, jnp.asarray(np.float64(1)))
+    (slope,) = jax.tree_util.tree_leaves(derivative(y))
+    return Observed((str(slope.dtype), slope), ("float64", np.cos(1.0) * np.sin(1.0)))
