@@ -345,3 +345,76 @@ def derivative_outside_of_64_bits(env, name):
         y, derivative = getattr(jax, name)(jnp.sin, jnp.asarray(np.float64(1)))
     (slope,) = jax.tree_util.tree_leaves(derivative(y))
     return Observed((str(slope.dtype), slope), ("float64", np.cos(1.0) * np.sin(1.0)))
+
+
+ROUNDED_OUTSIDE_OF_64_BITS = {
+    "asarray": (jnp.asarray, lambda x: x),
+    "copy": (lambda x: x.copy(), lambda x: x),
+    "sin": (jnp.sin, np.sin),
+    "add_itself": (lambda x: x + x, lambda x: 2 * x),
+    "dot": (lambda x: jnp.dot(x, x), lambda x: np.dot(x, x)),
+    "grad_of_dot": (jax.grad(lambda x: jnp.dot(x, x)), lambda x: 2 * x),
+    "add_number": (lambda x: x + 1, lambda x: x + 1),
+    "sum": (jnp.sum, np.sum),
+    "astype": (lambda x: x.astype(np.float64), lambda x: x),
+}
+TRACED_AT_32_BITS = [
+    deviation(
+        "jax<0.7.2",
+        params=["asarray", "copy", "sin", "add_itself", "dot"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, to which the array was rounded",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        params=["add_number", "sum", "astype"],
+        outcome="ok",
+        reason="the conversion of dtypes within the operation is limited to 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+GRADIENT_AT_32_BITS = [
+    deviation(
+        "jax<0.5.1",
+        params=["grad_of_dot"],
+        outcome="raised",
+        reason="the program was compiled for an array of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.5.1,<0.7.2",
+        params=["grad_of_dot"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, to which the array was rounded",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.7.2,<0.8",
+        params=["grad_of_dot"],
+        outcome="raised",
+        reason="the program was compiled for an array of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.8",
+        params=["grad_of_dot"],
+        outcome="ok",
+        reason="the gradient has 64 bits, and values that were rounded to 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=[*ROUNDED_OUTSIDE_OF_64_BITS],
+    deviations=[*TRACED_AT_32_BITS, *GRADIENT_AT_32_BITS],
+)
+def precision_outside_of_64_bits(env, name):
+    """Arrays of 64 bits that are made in `jax.enable_x64(True)` keep their precision after it."""
+    x = np.array([0.1, 0.7])
+    with env.compat.enable_x64(True):
+        made = jnp.asarray(x)
+    f, exact = ROUNDED_OUTSIDE_OF_64_BITS[name]
+    result = np.asarray(f(made))
+    return Observed((str(result.dtype), result), ("float64", exact(x)))
