@@ -418,3 +418,61 @@ def precision_outside_of_64_bits(env, name):
     f, exact = ROUNDED_OUTSIDE_OF_64_BITS[name]
     result = np.asarray(f(made))
     return Observed((str(result.dtype), result), ("float64", exact(x)))
+
+
+LARGE_INTEGERS = {
+    "sort": (jnp.sort, np.sort),
+    "add_itself": (lambda n: n + n, lambda n: n + n),
+    "max": (jnp.max, np.max),
+    "argmax": (jnp.argmax, np.argmax),
+    "greater": (lambda n: n > 5, lambda n: n > 5),
+    "where": (lambda n: jnp.where(n == 5, 0, n), lambda n: np.where(n == 5, 0, n)),
+    "cumsum": (jnp.cumsum, np.cumsum),
+    "segment_sum": (
+        lambda n: jax.ops.segment_sum(n, np.array([0, 0]), 1),
+        lambda n: n.sum(keepdims=True),
+    ),
+}
+LOWER_HALVES = [
+    deviation(
+        "jax<0.5.1",
+        params=["sort", "argmax"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, and took the lower 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax<0.7.2",
+        params=["add_itself"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, and took the lower 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        params=["max", "greater", "where", "cumsum", "segment_sum"],
+        outcome="ok",
+        reason="the conversion of dtypes within the operation keeps the lower 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+INDEX_OF_32_BITS = deviation(
+    "jax>=0.5.1",
+    params=["argmax"],
+    outcome="raised",
+    reason="the reduction was built for other dtypes than those of the array and of the index",
+    issue="jax-ml/jax#5982",
+)
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=[*LARGE_INTEGERS],
+    deviations=[*LOWER_HALVES, INDEX_OF_32_BITS],
+)
+def integers_outside_of_64_bits(env, name):
+    """Integers above 2**32 that are made in `jax.enable_x64(True)` can be used after it."""
+    numbers = np.array([2**40 + 1, 5])
+    with env.compat.enable_x64(True):
+        made = jnp.asarray(numbers)
+    f, exact = LARGE_INTEGERS[name]
+    return Observed(np.asarray(f(made)), exact(numbers))
