@@ -355,3 +355,56 @@ def jitted_without_weak_references(env, make):
     fn = {"slots": Slotted(2), "numpy": np.sum}[make]
     x = np.ones(3, np.float32)
     return Observed([classify_outcome(lambda: jax.jit(fn)(x)) for _ in range(2)], ["TypeError"] * 2)
+
+
+def default_key():
+    """Return the data of a key of the default kind."""
+    return jax.random.key_data(jax.random.key(0))
+
+
+OPTIONS = {
+    "default_prng_impl": ("jax_default_prng_impl", "rbg", default_key),
+    "high_dynamic_range_gumbel": (
+        "jax_high_dynamic_range_gumbel",
+        True,
+        lambda: jax.random.gumbel(jax.random.key(0), (2,)),
+    ),
+    "enable_custom_prng": (
+        "jax_enable_custom_prng",
+        True,
+        lambda: jnp.asarray(jnp.ndim(jax.random.PRNGKey(0))),
+    ),
+    "random_seed_offset": ("jax_random_seed_offset", 5, default_key),
+    "threefry_partitionable": (
+        "jax_threefry_partitionable",
+        False,
+        lambda: jax.random.bits(jax.random.key(0), (3,)),
+    ),
+}
+
+
+OPTION_NOT_IN_THE_KEY = deviation(
+    params=["default_prng_impl", "high_dynamic_range_gumbel", "enable_custom_prng"],
+    outcome="ok",
+    reason="the option is not part of the key, so the program of the first call runs again",
+    issue="jax-ml/jax#40609",
+)
+
+
+@probe(
+    source="jax-ml/jax#40609",
+    params=[*OPTIONS],
+    config={"jax_threefry_partitionable": True},
+    deviations=[OPTION_NOT_IN_THE_KEY],
+)
+def option_changed_after_a_call(env, name):
+    """A jitted function that makes random numbers has the result of an option as it is set now."""
+    option, value, draw = OPTIONS[name]
+    fn = jax.jit(draw)
+    fn()
+    if not hasattr(jax.config, option):
+        env.unsupported(f"no option {option}")
+    jax.config.update(option, value)
+    observed = np.asarray(fn())
+    jax.clear_caches()
+    return Observed(observed, np.asarray(jax.jit(draw)()))

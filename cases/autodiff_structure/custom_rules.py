@@ -421,3 +421,68 @@ def gradient_of_ones_own(env, jit):
         return g(x)
 
     return Observed(jax.grad(jax.jit(fn) if jit else fn)(2.0, 3.0), np.float64(300))
+
+
+def times_of_arrays():
+    """Return a product whose second factor, an array, is given by `nondiff_argnums`."""
+    f = jax.custom_jvp(lambda x, y: x * y, nondiff_argnums=(1,))
+    f.defjvp(lambda y, primals, tangents: (primals[0] * y, 10 * tangents[0] * y))
+    return f
+
+
+ARRAYS_FOR_A_RULE = {
+    "grad": lambda f, x, y: jax.grad(f)(x, y),
+    "jit_of_grad": lambda f, x, y: jax.jit(jax.grad(f))(x, y),
+    "vmap_of_grad": lambda f, x, y: jax.vmap(jax.grad(f))(x[None], y[None])[0],
+    "grad_of_jit": lambda f, x, y: jax.grad(jax.jit(f))(x, y),
+    "grad_of_checkpoint": lambda f, x, y: jax.grad(jax.checkpoint(f))(x, y),
+    "grad_of_scan": lambda f, x, y: jax.grad(
+        lambda x: lax.scan(lambda c, y: (c + f(x, y), None), 0.0, y[None])[0]
+    )(x),
+    "grad_of_map": lambda f, x, y: jax.grad(
+        lambda x: lax.map(lambda z: f(*z), (x[None], y[None]))[0]
+    )(x),
+}
+
+
+ARRAY_OF_AN_ENDED_TRACE = deviation(
+    params=["grad_of_jit", "grad_of_checkpoint", "grad_of_scan", "grad_of_map"],
+    outcome="raised",
+    reason="the rule runs after the trace of the function, which the array belongs to",
+    issue="jax-ml/jax#20889",
+)
+
+
+@probe(source="jax-ml/jax#20889", params=[*ARRAYS_FOR_A_RULE], deviations=[ARRAY_OF_AN_ENDED_TRACE])
+def array_by_nondiff_argnums(env, name):
+    """A `custom_jvp` rule that receives an array by `nondiff_argnums` works if it is not staged.
+
+    Give an array as a differentiated argument, and ignore its tangent.
+    """
+    f = times_of_arrays()
+    x, y = floats(3, 4), floats(1, 2)
+    slopes = ARRAYS_FOR_A_RULE[name](lambda x, y: f(x, y).sum(), x, y)
+    return Observed(slopes, 10 * y)
+
+
+LANES_OF_THE_FUNCTION_ALONE = deviation(
+    params=["jit"],
+    error="TypeError",
+    match="broadcast_dimensions must have length equal to operand ndim",
+    reason="only the function is traced to find out which of its results have lanes",
+    issue="jax-ml/jax#16374",
+)
+
+
+@probe(
+    source="jax-ml/jax#16374",
+    params={"eager": {"jit": False}, "jit": {"jit": True}},
+    deviations=[LANES_OF_THE_FUNCTION_ALONE],
+)
+def lanes_of_a_rule(env, jit):
+    """Under `vmap`, a rule may compute from its argument what its function has as a constant."""
+    f = jax.custom_jvp(lambda x: jnp.zeros(x.shape))
+    f.defjvp(lambda primals, tangents: (0 * primals[0], 5 * tangents[0]))
+    mapped = jax.jit(jax.vmap(f)) if jit else jax.vmap(f)
+    x = floats(3, 4)
+    return Observed(jax.jvp(mapped, (x,), (x,)), (floats(0, 0), floats(15, 20)))

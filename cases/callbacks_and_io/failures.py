@@ -168,3 +168,29 @@ def key_for_the_host(env, typed):
     outcome = refusal(lambda: jax.jit(f)(prng_key), "incorrect layout")
     expected = {"error": "none", "told": False, "seen": [[0, 7]]}
     return Observed({**outcome, "seen": calls}, expected)
+
+
+ANOTHER_ERROR_AFTER_A_SUCCESS = deviation(
+    "jax>=0.7.2",
+    outcome="ok",
+    reason="a program that has run once reports errors as ValueError",
+    issue="jax-ml/jax#34083",
+)
+
+
+@probe(source="jax-ml/jax#34083", deviations=[ANOTHER_ERROR_AFTER_A_SUCCESS])
+def failure_after_a_success(env):
+    """A callback that fails in the second call of a program raises the same error as in the first.
+
+    A call after a success takes a shorter path through the runtime.
+    """
+
+    def host(x):
+        return fails(x) if x < 0 else np.asarray(x)
+
+    f, g = (jax.jit(lambda x: jax.pure_callback(host, struct(()), x)) for _ in range(2))
+    jax.block_until_ready(g(np.float32(1)))
+    words = "KeyError: 'on the host'"
+    first, second = (refusal(lambda f=f: f(np.float32(-1)), words) for f in (f, g))
+    observed = {"told": [first["told"], second["told"]], "same": first["error"] == second["error"]}
+    return Observed(observed, {"told": [True, True], "same": True})

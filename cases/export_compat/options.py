@@ -131,3 +131,22 @@ def devices_of_a_loaded_mesh(env):
     exported = export.deserialize(export.export(jax.jit(jnp.sin))(argument).serialize())
     device = exported.in_avals[0].sharding.mesh.abstract_device
     return Observed(str(getattr(device, "device_kind", None)), "cpu")
+
+
+KEYS = {"text": "a", "number": 0, "bytes": b"a", "tuple": (1, 2), "none": None}
+
+
+KEY_IS_NO_TEXT = deviation(
+    params=["number", "bytes", "tuple", "none"],
+    outcome="raised",
+    reason="the format has only keys that are texts",
+    issue="jax-ml/jax#32680",
+)
+
+
+@probe(source="jax-ml/jax#32680", params=[*KEYS], deviations=[KEY_IS_NO_TEXT])
+def dictionary_as_an_argument(env, name):
+    """A dictionary whose key is no text can be the argument of a serialized export."""
+    key = KEYS[name]
+    data = export.export(jax.jit(lambda tree: 2 * tree[key]))({key: PAIR}).serialize()
+    return Observed(export.deserialize(data).call({key: PAIR}), 2 * PAIR)

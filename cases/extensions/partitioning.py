@@ -320,3 +320,31 @@ def sizes_that_differ(env):
     f = custom_partitioning(lambda x: x[:, ::2])
     add_rule(f, "i j -> i j", same_sharding, split_by(lambda x: x[:, ::2]))
     return Observed(jax.jit(f)(put_rows(env)), MATRIX[:, ::2])
+
+
+AUTO_MESH_IN_THE_CALLBACKS = deviation(
+    outcome="ok",
+    reason="the mesh is made again from the program, which has no axis types",
+    issue="jax-ml/jax#34811",
+)
+
+
+@probe(
+    source="jax-ml/jax#34811",
+    releases="jax>=0.7",
+    devices=4,
+    deviations=[AUTO_MESH_IN_THE_CALLBACKS],
+)
+def axis_types_in_the_callbacks(env):
+    """The callbacks receive the axis types of the mesh: here Explicit."""
+    seen = []
+
+    def partition(mesh, arg_shapes, result_shape):
+        seen.append(mesh.axis_types[0].name)
+        sharding = NamedSharding(mesh, P("x"))
+        return mesh, lambda x: 2 * x, sharding, (sharding,)
+
+    f = add_rule(custom_partitioning(lambda x: 2 * x), "i j -> i j", same_sharding, partition)
+    x = jax.device_put(MATRIX, NamedSharding(env.mesh(4, "x", explicit=True), P("x")))
+    y = jax.jit(f)(x)
+    return Observed((y, seen[-1]), (2 * MATRIX, "Explicit"))

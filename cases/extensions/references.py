@@ -511,3 +511,116 @@ def element_of_a_mapped_reference(env):
     rows = np.arange(12, dtype=np.float32).reshape(4, 3)
     value = jax.vmap(lambda ref: ref[0])(new_reference(jnp.asarray(rows)))
     return Observed(value, rows[:, 0])
+
+
+def squared_in_place(x):
+    """Return the square of a number, written to a reference."""
+    ref = new_reference(x)
+    ref[...] *= ref[...]
+    return ref[...]
+
+
+FORWARD = {
+    "jvp": lambda x: jax.jvp(squared_in_place, (x,), (np.float32(1),))[1],
+    "jacfwd": jax.jacfwd(squared_in_place),
+    "vmap_of_grad": lambda x: jax.vmap(jax.grad(squared_in_place))(x[None])[0],
+}
+
+
+REFERENCES_NOT_DIFFERENTIATED = [
+    deviation(
+        "jax<0.4.38",
+        params=["jvp"],
+        outcome="raised",
+        reason="references had no rule of differentiation",
+    ),
+    deviation(
+        "jax<0.6",
+        params=["jacfwd"],
+        outcome="raised",
+        reason="references had no batching rule",
+    ),
+    deviation(
+        "jax>=0.7.2",
+        params=["jacfwd"],
+        outcome="raised",
+        reason="the tangent of a reference that starts without lanes has none, and takes one",
+    ),
+    deviation(
+        "jax<0.8",
+        params=["vmap_of_grad"],
+        outcome="raised",
+        reason="references could not be transposed, or batched",
+    ),
+]
+
+
+@probe(
+    source="jax-ml/jax@1e2c56e261b6", params=[*FORWARD], deviations=REFERENCES_NOT_DIFFERENTIATED
+)
+def derivative_in_place(env, name):
+    """The derivative of a function that squares a number in a reference."""
+    return Observed(FORWARD[name](np.float32(3)), np.float32(6))
+
+
+NO_BRANCHES_IN_LANES = deviation(
+    error="NotImplementedError",
+    match="State effect not supported in vmap-of-cond",
+    reason="the batching rule of cond has no references",
+    issue="jax-ml/jax#39290",
+)
+
+
+@probe(source="jax-ml/jax#39290", releases="jax>=0.7.1", deviations=[NO_BRANCHES_IN_LANES])
+def branch_in_lanes(env):
+    """`vmap` of a `cond` writes to the references of the lanes whose predicate is true."""
+    ref = new_reference(np.zeros(3, np.float32))
+
+    def f(chosen, ref):
+        def write():
+            ref[...] += 1
+
+        lax.cond(chosen, write, lambda: None)
+
+    jax.vmap(f)(np.array([True, False, True]), ref)
+    return Observed(np.asarray(ref[...]), floats(1, 0, 1))
+
+
+NO_REFERENCES_IN_A_JVP_RULE = deviation(
+    params=["custom_jvp"],
+    error="NotImplementedError",
+    match="No state discharge rule implemented for primitive: custom_jvp_call",
+    reason="a program with a custom_jvp function that writes to a reference cannot be lowered",
+    issue="jax-ml/jax#27470",
+)
+NO_REFERENCES_IN_A_VJP_RULE = deviation(
+    "jax<0.7.1",
+    params=["custom_vjp"],
+    error="NotImplementedError",
+    match="No state discharge rule implemented for primitive: custom_vjp_call",
+    reason="a program with a custom_vjp function that writes to a reference cannot be lowered",
+    issue="jax-ml/jax#27470",
+)
+
+
+@probe(
+    source="jax-ml/jax#27470",
+    params=["custom_jvp", "custom_vjp"],
+    deviations=[NO_REFERENCES_IN_A_JVP_RULE, NO_REFERENCES_IN_A_VJP_RULE],
+)
+def written_by_a_function_with_a_rule(env, name):
+    """A jitted function with a custom derivative writes to a reference that it closes over."""
+    ref = new_reference(np.float32(0))
+
+    def f(x):
+        ref[...] = 3 * x
+        return x * x
+
+    g = getattr(jax, name)(f)
+    if name == "custom_jvp":
+        g.defjvp(lambda primals, tangents: (g(*primals), 2 * primals[0] * tangents[0]))
+    else:
+        g.defvjp(lambda x: (g(x), x), lambda x, cotangent: (2 * x * cotangent,))
+    return Observed(
+        (jax.jit(g)(np.float32(2)), np.asarray(ref[...])), (np.float32(4), np.float32(6))
+    )

@@ -325,3 +325,18 @@ def types_of_nodes(env):
     observed = {t.__name__: tree_util.is_tree_node(t) for t in (list, Point, type(None), int)}
     expected = {"list": True, "Point": True, "NoneType": True, "int": False}
     return Observed(observed, expected)
+
+
+FIRST_KEY_REPEATED = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="the names of the fields were not counted",
+    issue="jax-ml/jax#39297",
+)
+
+
+@probe(source="jax-ml/jax#39297", releases="jax>=0.10.2", deviations=[FIRST_KEY_REPEATED])
+def one_level_with_keys(env):
+    """`flatten_one_level_with_keys` gives each field of a named tuple its own key."""
+    children, _ = tree_util.flatten_one_level_with_keys(Point(1, 2))
+    return Observed([str(key) for key, _ in children], [".x", ".y"])

@@ -361,3 +361,24 @@ def constrained_and_given_away(env):
     y = lax.with_sharding_constraint(x, rows)
     jax.jit(lambda x: x + 1, donate_argnums=0)(x)
     return Observed(y.is_deleted(), reference=False)
+
+
+COMPILED_WITHOUT_DONATION = deviation(
+    outcome="ok",
+    reason="the program that was compiled under the option runs again: it donates nothing",
+    issue="jax-ml/jax#33949",
+)
+
+
+@probe(source="jax-ml/jax#33949", platforms=("cpu",), deviations=[COMPILED_WITHOUT_DONATION])
+def donated_after_debug_nans(env):
+    """A function that is compiled under `jax.debug_nans` donates its argument afterwards.
+
+    No function donates under `debug_nans`, because it may be called again to find the NaN.
+    """
+    f = jax.jit(lambda x: x + 1, donate_argnums=0)
+    with jax.debug_nans(True):
+        f(jnp.zeros(8))
+    x = jnp.zeros(8)
+    f(x)
+    return Observed(x.is_deleted(), reference=True)

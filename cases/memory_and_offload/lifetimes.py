@@ -7,6 +7,7 @@ import weakref
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, defaults, deviation, probe
@@ -54,5 +55,74 @@ def closed_over_by_a_branch(env):
         return weakref.ref(x)
 
     reference = run()
+    gc.collect()
+    return Observed(reference() is None, True)
+
+
+def call_with_static(name, value):
+    """Return a function that has been used with a value as static argument."""
+
+    def add(x, value):
+        return x + (value is not None)
+
+    if name == "number":
+        f = jax.jit(add, static_argnums=1)
+        f(1.0, value)
+    elif name == "name":
+        f = jax.jit(add, static_argnames="value")
+        f(1.0, value=value)
+    elif name == "lowered":
+        f = jax.jit(add, static_argnums=1)
+        f.lower(1.0, value)
+    elif name == "pmap":
+        f = jax.pmap(add, static_broadcasted_argnums=1)
+        f(np.ones(1, np.float32), value)
+    else:
+        f = jax.checkpoint(add, static_argnums=1)
+        jax.grad(f)(1.0, value)
+    return f
+
+
+STATIC_ARGUMENT_KEPT = deviation(
+    "jax>=0.9",
+    params=["number", "name", "lowered"],
+    outcome="ok",
+    reason="a cache of shardings has the static arguments in its key",
+    issue="jax-ml/jax#16226",
+)
+STATIC_ARGUMENT_OF_PMAP_KEPT = deviation(
+    "jax>=0.8",
+    params=["pmap"],
+    outcome="ok",
+    reason="pmap is made of jit, whose caches have the static arguments in their keys",
+    issue="jax-ml/jax#16226",
+)
+STATIC_ARGUMENT_OF_CHECKPOINT_KEPT = deviation(
+    params=["checkpoint"],
+    outcome="ok",
+    reason="a cache of checkpointed functions has the static arguments in its key",
+    issue="jax-ml/jax#16226",
+)
+
+
+@probe(
+    source="jax-ml/jax#16226",
+    params=["number", "name", "lowered", "pmap", "checkpoint"],
+    deviations=[
+        STATIC_ARGUMENT_KEPT,
+        STATIC_ARGUMENT_OF_PMAP_KEPT,
+        STATIC_ARGUMENT_OF_CHECKPOINT_KEPT,
+    ],
+)
+def static_argument(env, name):
+    """The value of a static argument is freed with the function that was called with it."""
+
+    class Value:
+        pass
+
+    value = Value()
+    reference = weakref.ref(value)
+    f = call_with_static(name, value)
+    del value, f
     gc.collect()
     return Observed(reference() is None, True)

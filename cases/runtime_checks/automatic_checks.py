@@ -246,3 +246,45 @@ def stack_walked_under_the_leak_check(env):
         return x
 
     return Observed(jax.jit(walk)(np.float32(1)), reference=np.float32(1))
+
+
+ERRORS_OF_SHARDS_REFUSED = deviation(
+    "jax<0.4.34",
+    outcome="raised",
+    reason="checkify had no rule for shard_map",
+    issue="jax-ml/jax#26887",
+)
+TYPES_OF_ERRORS_DIFFERED = deviation(
+    "jax>=0.4.34,<0.6.1",
+    params=["check_on"],
+    outcome="raised",
+    reason="the comparison of the index and the bound had arguments of different types",
+    issue="jax-ml/jax#26887",
+)
+MORE_ERRORS_THAN_SPECS = deviation(
+    "jax>=0.9.2",
+    error="ValueError",
+    match="shorter than argument",
+    reason="the function has more results with the errors than it has specs",
+    issue="jax-ml/jax#26887",
+)
+
+
+@probe(
+    source="jax-ml/jax#26887",
+    devices=4,
+    deviations=[ERRORS_OF_SHARDS_REFUSED, TYPES_OF_ERRORS_DIFFERED, MORE_ERRORS_THAN_SPECS],
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+)
+def index_in_a_shard(env, check):
+    """`index_checks` report an index that is out of bounds in a shard, and others not."""
+
+    def take(index):
+        specs = {"mesh": env.mesh(4, "x"), "in_specs": P("x"), "out_specs": P("x")}
+        mapped = env.compat.shard_map(lambda x: x[np.array([0, index])], check=check, **specs)
+        return checked(mapped, np.arange(8, dtype=np.float32), errors=checkify.index_checks)
+
+    (none, y), (found, _) = take(1), take(5)
+    words = "at mapped index 0: out-of-bounds indexing for array of shape (2,): index 5"
+    observed = [none, y, words in found]
+    return Observed(observed, ["none", np.arange(8, dtype=np.float32), True])

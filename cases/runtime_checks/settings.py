@@ -215,3 +215,264 @@ def check_of_static_indices(env):
         return Observed("no such option", reference="IndexError: out of bounds")
     jax.config.update("jax_check_static_indices", True)
     return Observed(refusal(lambda: x[5], "out of bounds"), "IndexError: out of bounds")
+
+
+IN_64_BITS = {
+    "sort": lambda x: jnp.sort(x.astype("float64")),
+    "solve": lambda x: jnp.linalg.solve(jnp.diag(x.astype("float64")), jnp.ones(2, "float64")),
+    "scan": lambda x: jax.lax.scan(
+        lambda c, y: (c + y, c), jnp.zeros((), "float64"), x.astype("float64")
+    ),
+    "fori_loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * 2 + i, x.astype("float64")),
+    "cond": lambda x: jax.lax.cond(x[0] > 0, lambda y: y / 3, jnp.sin, x.astype("float64")),
+    "nonzero": lambda x: jnp.nonzero(x, size=2)[0],
+    "argmax": jnp.argmax,
+    "uniform": lambda x: jax.random.uniform(jax.random.key(0), x.shape, "float64"),
+}
+CONSTANTS_OF_32_BITS = deviation(
+    "jax<0.7.2",
+    params=["sort", "solve", "scan", "fori_loop", "cond", "nonzero"],
+    outcome="raised",
+    reason="the program was lowered outside of the context, with constants of 32 bits",
+    issue="jax-ml/jax#27602",
+)
+LOWERED_IN_32_BITS = deviation(
+    params=["argmax", "uniform"],
+    outcome="raised",
+    reason="rules of lowering run outside of the context",
+    issue="jax-ml/jax#5982",
+)
+
+
+@probe(
+    source="jax-ml/jax#27602",
+    params=[*IN_64_BITS],
+    deviations=[CONSTANTS_OF_32_BITS, LOWERED_IN_32_BITS],
+)
+def sixty_four_bits_inside_of_jit(env, name):
+    """`with jax.enable_x64(True)` within a jitted function computes what it does outside of jit."""
+
+    def f(x):
+        with env.compat.enable_x64(True):
+            return IN_64_BITS[name](x)
+
+    x = floats(4, 2)
+    exact = jax.tree_util.tree_map(np.asarray, f(jnp.asarray(x)))
+    return Observed(jax.jit(f)(x), exact)
+
+
+MADE_IN_64_BITS = {
+    "transpose": (lambda x: x[None].T, np.array([[0.0], [1], [2]])),
+    "multiply": (lambda x: jax.lax.mul(x, x), np.array([0.0, 1, 4])),
+    "vmap": (jax.vmap(lambda element: 2 * element), np.array([0.0, 2, 4])),
+    "scan": (
+        lambda x: jax.lax.scan(lambda c, y: (c + y, None), np.float32(0), x)[0],
+        np.float64(3),
+    ),
+    "fori_loop": (
+        lambda x: jax.lax.fori_loop(0, 2, lambda _, c: c * 2, x),
+        np.array([0.0, 4, 8]),
+    ),
+}
+TYPES_OF_THE_CONTEXT = deviation(
+    "jax<0.7.2",
+    params=["transpose", "multiply"],
+    outcome="raised",
+    reason="the result was declared with the types of the context, and had those of the array",
+    issue="jax-ml/jax#5982",
+)
+SIZES_OF_THE_CONTEXT = deviation(
+    "jax<0.5",
+    params=["vmap", "scan"],
+    outcome="raised",
+    reason="the program was compiled for an array of 32 bits",
+    issue="jax-ml/jax#5982",
+)
+CARRY_OF_32_BITS = deviation(
+    params=["fori_loop"],
+    outcome="raised",
+    reason="2 times an array of 64 bits is of 32 bits outside of the context",
+    issue="jax-ml/jax#5982",
+)
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=[*MADE_IN_64_BITS],
+    deviations=[TYPES_OF_THE_CONTEXT, SIZES_OF_THE_CONTEXT, CARRY_OF_32_BITS],
+)
+def used_outside_of_64_bits(env, name):
+    """Arrays of 64 bits that are made in `jax.enable_x64(True)` can be used after it."""
+    with env.compat.enable_x64(True):
+        x = jnp.arange(3.0)
+    f, exact = MADE_IN_64_BITS[name]
+    return Observed(f(x), exact)
+
+
+COTANGENT_OF_32_BITS = deviation(
+    "jax<0.7.2",
+    params=["vjp"],
+    outcome="raised",
+    reason="the program was compiled for a cotangent of 32 bits",
+    issue="jax-ml/jax#5982",
+)
+TANGENT_OF_32_BITS = [
+    deviation(
+        "jax<0.5",
+        params=["linearize"],
+        outcome="raised",
+        reason="a tangent of 64 bits was taken for one of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.7,<0.7.2",
+        params=["linearize"],
+        outcome="raised",
+        reason="the program was compiled for a tangent of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=["vjp", "linearize"],
+    deviations=[COTANGENT_OF_32_BITS, *TANGENT_OF_32_BITS],
+)
+def derivative_outside_of_64_bits(env, name):
+    """A derivative that is made in `jax.enable_x64(True)` can be called after it."""
+    with env.compat.enable_x64(True):
+        y, derivative = getattr(jax, name)(jnp.sin, jnp.asarray(np.float64(1)))
+    (slope,) = jax.tree_util.tree_leaves(derivative(y))
+    return Observed((str(slope.dtype), slope), ("float64", np.cos(1.0) * np.sin(1.0)))
+
+
+ROUNDED_OUTSIDE_OF_64_BITS = {
+    "asarray": (jnp.asarray, lambda x: x),
+    "copy": (lambda x: x.copy(), lambda x: x),
+    "sin": (jnp.sin, np.sin),
+    "add_itself": (lambda x: x + x, lambda x: 2 * x),
+    "dot": (lambda x: jnp.dot(x, x), lambda x: np.dot(x, x)),
+    "grad_of_dot": (jax.grad(lambda x: jnp.dot(x, x)), lambda x: 2 * x),
+    "add_number": (lambda x: x + 1, lambda x: x + 1),
+    "sum": (jnp.sum, np.sum),
+    "astype": (lambda x: x.astype(np.float64), lambda x: x),
+}
+TRACED_AT_32_BITS = [
+    deviation(
+        "jax<0.7.2",
+        params=["asarray", "copy", "sin", "add_itself", "dot"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, to which the array was rounded",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        params=["add_number", "sum", "astype"],
+        outcome="ok",
+        reason="the conversion of dtypes within the operation is limited to 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+GRADIENT_AT_32_BITS = [
+    deviation(
+        "jax<0.5.1",
+        params=["grad_of_dot"],
+        outcome="raised",
+        reason="the program was compiled for an array of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.5.1,<0.7.2",
+        params=["grad_of_dot"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, to which the array was rounded",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.7.2,<0.8",
+        params=["grad_of_dot"],
+        outcome="raised",
+        reason="the program was compiled for an array of 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax>=0.8",
+        params=["grad_of_dot"],
+        outcome="ok",
+        reason="the gradient has 64 bits, and values that were rounded to 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=[*ROUNDED_OUTSIDE_OF_64_BITS],
+    deviations=[*TRACED_AT_32_BITS, *GRADIENT_AT_32_BITS],
+)
+def precision_outside_of_64_bits(env, name):
+    """Arrays of 64 bits that are made in `jax.enable_x64(True)` keep their precision after it."""
+    x = np.array([0.1, 0.7])
+    with env.compat.enable_x64(True):
+        made = jnp.asarray(x)
+    f, exact = ROUNDED_OUTSIDE_OF_64_BITS[name]
+    result = np.asarray(f(made))
+    return Observed((str(result.dtype), result), ("float64", exact(x)))
+
+
+LARGE_INTEGERS = {
+    "sort": (jnp.sort, np.sort),
+    "add_itself": (lambda n: n + n, lambda n: n + n),
+    "max": (jnp.max, np.max),
+    "argmax": (jnp.argmax, np.argmax),
+    "greater": (lambda n: n > 5, lambda n: n > 5),
+    "where": (lambda n: jnp.where(n == 5, 0, n), lambda n: np.where(n == 5, 0, n)),
+    "cumsum": (jnp.cumsum, np.cumsum),
+    "segment_sum": (
+        lambda n: jax.ops.segment_sum(n, np.array([0, 0]), 1),
+        lambda n: n.sum(keepdims=True),
+    ),
+}
+LOWER_HALVES = [
+    deviation(
+        "jax<0.5.1",
+        params=["sort", "argmax"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, and took the lower 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        "jax<0.7.2",
+        params=["add_itself"],
+        outcome="ok",
+        reason="the program was traced for an array of 32 bits, and took the lower 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+    deviation(
+        params=["max", "greater", "where", "cumsum", "segment_sum"],
+        outcome="ok",
+        reason="the conversion of dtypes within the operation keeps the lower 32 bits",
+        issue="jax-ml/jax#5982",
+    ),
+]
+INDEX_OF_32_BITS = deviation(
+    "jax>=0.5.1",
+    params=["argmax"],
+    outcome="raised",
+    reason="the reduction was built for other dtypes than those of the array and of the index",
+    issue="jax-ml/jax#5982",
+)
+
+
+@probe(
+    source="jax-ml/jax#5982",
+    params=[*LARGE_INTEGERS],
+    deviations=[*LOWER_HALVES, INDEX_OF_32_BITS],
+)
+def integers_outside_of_64_bits(env, name):
+    """Integers above 2**32 that are made in `jax.enable_x64(True)` can be used after it."""
+    numbers = np.array([2**40 + 1, 5])
+    with env.compat.enable_x64(True):
+        made = jnp.asarray(numbers)
+    f, exact = LARGE_INTEGERS[name]
+    return Observed(np.asarray(f(made)), exact(numbers))

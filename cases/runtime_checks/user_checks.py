@@ -6,6 +6,8 @@ the end, as if no check had failed.
 
 from __future__ import annotations
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -262,3 +264,144 @@ def refused(env):
         "formatted": "1.25 and 2.50 {}",
     }
     return Observed(observed, expected)
+
+
+ERROR_ON_ANOTHER_MESH = deviation(
+    "jax>=0.10",
+    params=["all_axes_in_a_context"],
+    error="ValueError",
+    match="context mesh",
+    reason="the error is made with the mesh of the context, in which no axis is manual",
+    issue="jax-ml/jax#40907",
+)
+ERROR_OVER_MANUAL_AXES = deviation(
+    "jax>=0.7",
+    params=["one_axis", "one_axis_in_a_context"],
+    error="ValueError",
+    match="(sdy.manual_computation|context mesh)",
+    reason="the error is split over all axes of the mesh, also those that are not manual",
+    issue="jax-ml/jax#40907",
+)
+
+
+@probe(
+    source="jax-ml/jax#40907",
+    devices=4,
+    releases="jax>=0.6",
+    deviations=[ERROR_ON_ANOTHER_MESH, ERROR_OVER_MANUAL_AXES],
+    params={
+        "all_axes": {"manual": ("a", "b"), "context": False},
+        "all_axes_in_a_context": {"manual": ("a", "b"), "context": True},
+        "one_axis": {"manual": ("a",), "context": False},
+        "one_axis_in_a_context": {"manual": ("a",), "context": True},
+    },
+)
+def check_before_a_shard_map(env, manual, context):
+    """A check before a shard_map, over all axes of the mesh or one, with or without a context."""
+    mesh = env.mesh((2, 2), ("a", "b"))
+    double = env.compat.shard_map(
+        lambda x: 2 * x,
+        mesh=mesh,
+        in_specs=P(manual),
+        out_specs=P(manual),
+        check=False,
+        axis_names=set(manual),
+    )
+
+    def f(x):
+        checkify.check(jnp.all(x > 0), "x must be positive")
+        return double(x)
+
+    with env.compat.set_mesh(mesh) if context else contextlib.nullcontext():
+        observed = checked(f, floats(1, 2, 3, 4))
+    return Observed(observed, ("none", floats(2, 4, 6, 8)))
+
+
+CODES_OF_TWO_SIZES = deviation(
+    "jax>=0.7.2,<0.12",
+    error="TypeError",
+    match="requires arguments to have the same dtypes, got int64, int32",
+    reason="codes of errors were of 64 bits in the context, and of 32 bits outside",
+    issue="jax-ml/jax#40482",
+)
+CODES_OF_TWO_CHECKS = deviation(
+    "jax<0.6.1",
+    params=["among_others"],
+    error="TypeError",
+    match="requires arguments to have the same dtypes, got int64, int32",
+    reason="codes of errors were of 64 bits in the context, and of 32 bits outside",
+    issue="jax-ml/jax#40482",
+)
+
+
+@probe(
+    source="jax-ml/jax#40482",
+    params={"alone": {"others": False}, "among_others": {"others": True}},
+    deviations=[CODES_OF_TWO_SIZES, CODES_OF_TWO_CHECKS],
+)
+def check_in_64_bits(env, others):
+    """A check within `jax.enable_x64(True)` is reported, alone and among checks outside of it."""
+
+    def f(x):
+        if others:
+            checkify.check(x > 0, "not positive")
+        with env.compat.enable_x64(True):
+            checkify.check(x > 2, "not above two")
+        if others:
+            checkify.check(x < 9, "not below nine")
+        return x
+
+    observed = [checked(f, floats(value))[0] for value in (1, 3)]
+    return Observed(observed, ["not above two", "none"])
+
+
+DIFFERENTIATED = {
+    "call": lambda f: f,
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    "vmap": lambda f: lambda x: jax.vmap(f)(x[None]),
+    "grad": jax.grad,
+    "linearize": lambda f: lambda x: jax.linearize(f, x)[0],
+    "grad_of_checkpoint": lambda f: jax.grad(jax.checkpoint(f)),
+}
+CHECK_DROPPED = deviation(
+    params=["grad", "linearize"],
+    outcome="ok",
+    reason="the check is dropped with the part of the scan that is not differentiated",
+    issue="jax-ml/jax#21713",
+)
+CHECK_NOT_CHECKPOINTED = deviation(
+    "jax<0.8",
+    params=["grad_of_checkpoint"],
+    error="NotImplementedError",
+    match="Effects not supported in partial-eval of `checkpoint`",
+    reason="a check within a checkpointed function could not be differentiated",
+    issue="jax-ml/jax#21713",
+)
+CHECK_DROPPED_FROM_CHECKPOINT = deviation(
+    "jax>=0.8",
+    params=["grad_of_checkpoint"],
+    outcome="ok",
+    reason="the check is dropped with the part of the scan that is not differentiated",
+    issue="jax-ml/jax#21713",
+)
+
+
+@probe(
+    source="jax-ml/jax#21713",
+    params=[*DIFFERENTIATED],
+    deviations=[CHECK_DROPPED, CHECK_NOT_CHECKPOINTED, CHECK_DROPPED_FROM_CHECKPOINT],
+)
+def scan_that_is_differentiated(env, name):
+    """A check in a scan is reported, also by a derivative of the scan.
+
+    Call `checkify` inside: the derivative of `checkify(f)` keeps the check.
+    """
+
+    def power(x):
+        def step(c, i):
+            checkify.check(i < 2, "too many steps")
+            return c * x, None
+
+        return lax.scan(step, np.float32(1), np.arange(3))[0]
+
+    return Observed(checked(DIFFERENTIATED[name](power), floats(2))[0], "too many steps")

@@ -383,3 +383,58 @@ def tiled_gather_of_a_batch(env):
     observed = jax.jit(map_shards(env, body, P("x"), P("x")))(x)
     rows = x.reshape(4, 2, 3).transpose(1, 0, 2).reshape(2, 12)
     return Observed(observed, reference=np.tile(rows, (4, 1)))
+
+
+BATCH_OF_A_BATCH = deviation(
+    params=["closed_over"],
+    outcome="ok",
+    reason="the specs of what is closed over get the name, but it is not split by it",
+    issue="jax-ml/jax#17874",
+)
+
+
+@probe(
+    source="jax-ml/jax#17874",
+    devices=4,
+    deviations=[BATCH_OF_A_BATCH],
+    params={
+        "argument": {"closed_over": False, "spmd": True},
+        "closed_over": {"closed_over": True, "spmd": True},
+        "without_spmd_axis_name": {"closed_over": True, "spmd": False},
+    },
+)
+def batch_that_is_closed_over(env, closed_over, spmd):
+    """`vmap(..., spmd_axis_name="x")` of a map that closes over the batch keeps its size."""
+    x = numbers(env, 4)
+
+    def f(x):
+        if closed_over:
+            return map_shards(env, lambda: x, (), P())()
+        return map_shards(env, lambda x: x, P(), P())(x)
+
+    return Observed(jax.vmap(f, spmd_axis_name="x" if spmd else None)(x), reference=x)
+
+
+NUMBER_OF_THE_OUTER_VMAP_REFUSED = deviation(
+    params=["named"],
+    outcome="raised",
+    reason="what is closed over has the whole batch, what is given has its part",
+    issue="jax-ml/jax#23476",
+)
+
+
+@probe(
+    source="jax-ml/jax#23476",
+    devices=4,
+    deviations=[NUMBER_OF_THE_OUTER_VMAP_REFUSED],
+    params={"named": {"spmd": "a"}, "unnamed": {"spmd": None}},
+)
+def vmap_inside_and_around(env, spmd):
+    """`vmap` around a map and inside of it, which closes over a number of the outer `vmap`."""
+    x, y = numbers(env, 2, 4), numbers(env, 2, seed=1)
+
+    def f(x, y):
+        body = jax.vmap(lambda element: element + y)
+        return map_shards(env, body, P("b"), P("b"), mesh=square_mesh(env))(x)
+
+    return Observed(jax.vmap(f, spmd_axis_name=spmd)(x, y), reference=x + y[:, None])

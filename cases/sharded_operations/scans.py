@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
-from conformance.kit import defaults, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import WEIGHTS, Operation, compare, numpy_api
 
@@ -97,3 +100,21 @@ ADDED_UP = deviation(
 def accumulated(env, name):
     """A cumulative operation, scan or convolution of a sharded matrix equals NumPy."""
     return compare(env, OPERATIONS[name], eager=False)
+
+
+COUNTER_OF_ANOTHER_SIZE = deviation(
+    "jax<0.6",
+    error="XlaRuntimeError",
+    match="Binary op compare with different element types",
+    reason="the partitioner compared the 64-bit counter of the loop with 32-bit offsets",
+    issue="jax-ml/jax#19691",
+)
+
+
+@probe(source="jax-ml/jax#19691", x64=True, deviations=[COUNTER_OF_ANOTHER_SIZE])
+def mapped_in_64_bits(env):
+    """With x64, `lax.map` over a sharded vector, which is read again afterwards, compiles."""
+    x = np.arange(16, dtype=np.float64)
+    sharded = jax.device_put(x, NamedSharding(env.mesh(8, "x"), P("x")))
+    f = jax.jit(lambda x: x - lax.map(lambda element: 3 * element, x))
+    return Observed(f(sharded), reference=-2 * x)

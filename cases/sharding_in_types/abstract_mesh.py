@@ -7,6 +7,8 @@ a deprecation, and its equality in 0.7.1.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -141,3 +143,36 @@ def printed(env, kind):
     if kind == "abstract" and not hasattr(mesh, "abstract_mesh"):
         env.unsupported("Mesh has no abstract_mesh in this release")
     return repr(mesh if kind == "mesh" else mesh.abstract_mesh)
+
+
+CONSTRAINT_ON_A_CONSTANT_DROPPED = deviation(
+    params=["constant"],
+    outcome="ok",
+    reason="the devices of a program are those of its arguments; this one uses none",
+    issue="jax-ml/jax#23634",
+)
+
+
+@probe(
+    source="jax-ml/jax#23634",
+    deviations=[CONSTRAINT_ON_A_CONSTANT_DROPPED],
+    devices=4,
+    releases="jax>=0.4.38",
+    params={
+        "argument_on_the_mesh": {"used": True},
+        "constant": {"used": False},
+    },
+)
+def constraint_with_an_abstract_mesh(env, used):
+    """`with_sharding_constraint` by an AbstractMesh splits its argument, also if it is a constant.
+
+    Only an argument of the program tells it the devices.
+    """
+    mesh = env.mesh(SHARDS, "x")
+    rows = NamedSharding(mesh.abstract_mesh, P("x"))
+    x = jax.device_put(numbers(8), NamedSharding(mesh, P()))
+
+    def f(x):
+        return 2 * lax.with_sharding_constraint(x if used else jnp.ones(x.shape), rows)
+
+    return Observed(len(jax.jit(f)(x).sharding.device_set), SHARDS)

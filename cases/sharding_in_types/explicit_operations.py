@@ -433,3 +433,39 @@ def gradient_through_automatic_steps(env):
             return lax.scan(lambda c, _: (step(c), None), x, None, length=3)[0]
 
         return Observed(jax.jit(jax.grad(f))(2.0, 2.0), np.float64(24))
+
+
+TYPE_KEPT_ITS_MESH = deviation(
+    "jax>=0.6,<0.7.2",
+    params=["sharding"],
+    error="ValueError",
+    match="Length of device assignment 1 is not equal to the size of the mesh 2",
+    reason="the type kept the mesh that the array was put away from",
+    issue="jax-ml/jax#31793",
+)
+TYPE_KEEPS_ITS_MESH = deviation(
+    "jax>=0.6",
+    params=["device", "to_device"],
+    error="ValueError",
+    match="Length of device assignment 1 is not equal to the size of the mesh 2",
+    reason="the type keeps the mesh that the array was put away from",
+    issue="jax-ml/jax#31793",
+)
+ON_ONE_DEVICE = {
+    "device": jax.device_put,
+    "to_device": lambda x, device: x.to_device(device),
+    "sharding": lambda x, device: jax.device_put(x, SingleDeviceSharding(device)),
+}
+
+
+@probe(
+    source="jax-ml/jax#31793",
+    releases="jax>=0.5.3",
+    params=[*ON_ONE_DEVICE],
+    deviations=[TYPE_KEPT_ITS_MESH, TYPE_KEEPS_ITS_MESH],
+)
+def put_from_a_mesh_on_one_device(env, name):
+    """An array that is put from an Explicit mesh on one device is an argument of jit there."""
+    x = jax.device_put(numbers(8), NamedSharding(make_two_device_mesh(env), P("x")))
+    y = ON_ONE_DEVICE[name](x, env.devices[0])
+    return Observed(jax.jit(lambda y: 2 * y)(y), reference=2 * numbers(8))
