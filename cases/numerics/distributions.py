@@ -53,6 +53,25 @@ def density_of_chi2_at_zero(env):
     return Observed(replace_nan(density), reference=np.exp(-np.array([0, 0.5])) / 2)
 
 
+EDGES_EXCLUDED = deviation(
+    outcome="ok",
+    reason="all points with a 0 are taken to be outside of the support",
+    issue="jax-ml/jax#38520",
+)
+
+
+@probe(source="jax-ml/jax#38520", rtol=1e-6, deviations=[EDGES_EXCLUDED])
+def density_of_dirichlet_at_an_edge(env):
+    """`dirichlet.logpdf` of a point with a 0 is -inf on all releases; that is right above 1 only.
+
+    Where the parameter of the 0 is 1, the density is finite, and below 1 infinite.
+    """
+    point = f32(0, 0.5, 0.5)
+    density = jax.jit(stats.dirichlet.logpdf)
+    result = [density(point, f32(a, 1, 1)) for a in (1, 0.5, 2)]
+    return Observed(np.stack(result), reference=np.array([np.log(2), inf, -inf]))
+
+
 SUM_OF_ALL_ROWS = deviation(
     "jax<0.12",
     outcome="ok",

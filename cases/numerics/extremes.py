@@ -123,3 +123,49 @@ def largest_of_many_with_nan(env):
         "64x1024": largest(64, 1024),
     }
     return Observed(value, reference=dict.fromkeys(value, True))
+
+
+NAN_IGNORED_FROM_0_9_1 = deviation(
+    "jax>=0.9.1",
+    params=["all_nan"],
+    outcome="ok",
+    reason="the reductions of YNNPACK, which take large arrays, drop NaN",
+    issue="jax-ml/jax#39887",
+)
+NAN_IGNORED_FROM_0_10 = deviation(
+    "jax>=0.10",
+    params=["bfloat16"],
+    outcome="ok",
+    reason="the reductions of YNNPACK, which take large arrays, drop NaN",
+    issue="jax-ml/jax#39887",
+)
+NAN_IGNORED_FROM_0_10_2 = deviation(
+    "jax>=0.10.2",
+    params=["float16"],
+    outcome="ok",
+    reason="the reductions of YNNPACK, which take large arrays, drop NaN",
+    issue="jax-ml/jax#39887",
+)
+
+
+@probe(
+    source="jax-ml/jax#39887",
+    params={
+        "all_nan": {"dtype": "float32", "count": 65536},
+        "bfloat16": {"dtype": "bfloat16", "count": 1},
+        "float16": {"dtype": "float16", "count": 1},
+    },
+    deviations=[NAN_IGNORED_FROM_0_9_1, NAN_IGNORED_FROM_0_10, NAN_IGNORED_FROM_0_10_2],
+)
+def least_of_many_with_nan(env, dtype, count):
+    """`jnp.min` of a large array is infinite if all numbers are NaN.
+
+    In bfloat16 and float16, it ignores NaN, too; `jnp.max` does not.
+    """
+    x = np.ones(65536, np.float32)
+    x[:count] = np.nan
+    x = jnp.asarray(x, dtype)
+    value = {"min": replace_nan(jnp.min(x).astype(np.float32))}
+    if count == 1:
+        value["max"] = replace_nan(jnp.max(x).astype(np.float32))
+    return Observed(value, reference=dict.fromkeys(value, np.float32(-777)))

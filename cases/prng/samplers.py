@@ -326,3 +326,17 @@ def categories_in_sharded_lanes(env):
     with env.compat.set_mesh(mesh):
         lanes = sample(jax.device_put(keys, rows), jax.device_put(logits, rows))
     return Observed(lanes, reference=whole)
+
+
+SOME_ARE_ZERO = deviation(
+    outcome="ok",
+    reason="a candidate that is NaN is converted to 0",
+    issue="jax-ml/jax#38459",
+)
+
+
+@probe(source="jax-ml/jax#38459", deviations=[SOME_ARE_ZERO])
+def poisson_of_an_infinite_rate(env):
+    """`poisson` of an infinite rate returns the largest integer; on all releases some are 0."""
+    result = run_draw(lambda key: jax.random.poisson(key, np.inf, (64,)))
+    return Observed(np.unique(result), reference=np.array([2**31 - 1], np.int32))
