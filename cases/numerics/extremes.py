@@ -169,3 +169,32 @@ def least_of_many_with_nan(env, dtype, count):
     if count == 1:
         value["max"] = replace_nan(jnp.max(x).astype(np.float32))
     return Observed(value, reference=dict.fromkeys(value, np.float32(-777)))
+
+
+SUM_OVERFLOWED = deviation(
+    outcome="ok",
+    reason="the sum of the exponentials, 70000, overflows in float16",
+    issue="jax-ml/jax#40409",
+)
+
+
+@probe(source="jax-ml/jax#40409", rtol=1e-2, deviations=[SUM_OVERFLOWED])
+def softmax_of_many_in_float16(env):
+    """`softmax` of 70,000 float16 zeros is 0 on all releases, not 1.4e-5.
+
+    `logsumexp` is infinite, and the gradient of `log_softmax` NaN.
+    """
+
+    @jax.jit
+    def functions(x):
+        return {
+            "softmax": jax.nn.softmax(x)[0],
+            "logsumexp": jax.nn.logsumexp(x),
+            "gradient": jax.grad(lambda x: jax.nn.log_softmax(x).sum())(x)[0],
+        }
+
+    value = functions(np.zeros(70_000, np.float16))
+    reference = {"softmax": 1 / 70_000, "logsumexp": np.log(70_000), "gradient": 0}
+    return Observed(
+        replace_nan(value), reference={name: np.float64(v) for name, v in reference.items()}
+    )

@@ -337,6 +337,67 @@ def overflow_of_many_eight_bit_numbers(env):
     return Observed(value, reference=reference)
 
 
+ADDED_WITHOUT_WRAPPING = deviation(
+    "jax>=0.10.2",
+    outcome="ok",
+    reason="the constant was subtracted by adding 256 less it, which YNNPACK does not wrap around",
+    issue="jax-ml/jax#39887",
+)
+
+
+@probe(source="jax-ml/jax#39887", rtol=1e-5, deviations=[ADDED_WITHOUT_WRAPPING])
+def constant_subtracted_from_many_uint8(env):
+    """Under jit, `jnp.mean(x - 1)` of many uint8 numbers 200 is 455 from 0.10.2 on, not 199.
+
+    So is the mean of an image less 128. A small array, and one without jit, are right.
+    """
+
+    @jax.jit
+    def reduced(x):
+        return {
+            "mean": jnp.mean(x - 1),
+            "max": jnp.max(x - 1),
+            "scaled mean": jnp.mean((x - 128) / 255),
+        }
+
+    value = reduced(np.full((64, 512), 200, np.uint8))
+    reference = {
+        "mean": np.float64(199),
+        "max": np.uint8(199),
+        "scaled mean": np.float64(72 / 255),
+    }
+    return Observed(value, reference=reference)
+
+
+CAST_DROPPED = deviation(
+    "jax>=0.10.2",
+    outcome="ok",
+    reason="YNNPACK, which takes large arrays, rounds where it casts to int8, or does not cast",
+    issue="jax-ml/jax#39887",
+)
+
+
+FRACTIONS = {
+    "fraction": lambda x: jnp.mean(x - x.astype(jnp.int8)),
+    "einsum": lambda x: jnp.einsum("ij,ij->i", x.astype(jnp.int8).astype(jnp.float32), x)[0],
+    "windows": lambda x: lax.reduce_window(
+        x.astype(jnp.int8), np.int8(-128), lax.max, (2, 2), (2, 2), "VALID"
+    )[0, 0],
+}
+
+
+@probe(source="jax-ml/jax#39887", rtol=1e-4, deviations=[CAST_DROPPED])
+def fractions_of_many(env):
+    """Under jit, the mean of `x - x.astype(jnp.int8)` of many numbers 1.6 is 0 from 0.10.2 on.
+
+    It is 0.6. `jnp.einsum` and `lax.reduce_window` do not truncate the numbers either.
+    """
+    x = np.full((64, 512), 1.6, np.float32)
+    value = {name: jax.jit(fn)(x) for name, fn in FRACTIONS.items()}
+    reference = {"fraction": np.float64(0.6), "einsum": np.float64(819.2), "windows": np.int8(1)}
+    return Observed(value, reference=reference)
+
+
 NOT_ROUNDED = deviation(
     "jax<0.4.33",
     outcome="ok",

@@ -35,7 +35,6 @@ FUNCTIONS = {
     "searchsorted": lambda n, a: n.searchsorted(n.ravel(a), n.ones(2, np.float32)),
     "digitize": lambda n, a: n.digitize(a, np.array([0.5, 1.5], np.float32)),
     "histogram": lambda n, a: n.histogram(a, 3, (0, 1))[0].astype(np.float32),
-    "histogram_without_range": lambda n, a: n.histogram(a, 3)[0].astype(np.float32),
     "nanquantile": lambda n, a: n.nanquantile(a, 0.5, axis=0),
     "concatenate": lambda n, a: n.concatenate([a, a], axis=-1),
     "concatenate_with_ones": lambda n, a: n.concatenate([n.ravel(a), n.ones(2, np.float32)]),
@@ -92,13 +91,6 @@ ZERO_COVARIANCE = deviation(
 )
 
 
-NO_RANGE = deviation(
-    "jax<0.11.2",
-    params=["histogram_without_range"],
-    outcome="ok",
-    reason="the range was that of the elements, of which there are none",
-    issue="jax-ml/jax#40020",
-)
 NO_QUANTILE = deviation(
     "jax<0.11.1",
     params=["nanquantile"],
@@ -110,7 +102,7 @@ NO_QUANTILE = deviation(
 
 @probe(
     params=[*FUNCTIONS],
-    deviations=[NO_REFUSAL, NO_MEDIAN, ZERO_COVARIANCE, NO_RANGE, NO_QUANTILE],
+    deviations=[NO_REFUSAL, NO_MEDIAN, ZERO_COVARIANCE, NO_QUANTILE],
 )
 def function(env, name):
     """A function of empty arrays has the shape, the elements and the refusals of NumPy."""
