@@ -228,7 +228,7 @@ LOGARITHM_CLIPPED = deviation(
     params=["log_ndtr"],
     outcome="ok",
     reason="the exponential of a difference of large numbers, of which few digits are left",
-    issue="jax-ml/jax@7e480fa923f5",
+    issue="jax-ml/jax@7e480fa92309",
 )
 DIFFERENCE_OF_INFINITIES = deviation(
     params=["logaddexp"],

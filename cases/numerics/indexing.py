@@ -562,3 +562,19 @@ def write_at_a_uint8_index(env, name):
     `lax.dynamic_update_slice` from 0.11.1 on.
     """
     return Observed(WRITES[name](np.arange(300, dtype=np.int32)), reference=np.int32(1200))
+
+
+ZERO_OF_THE_EARLIER_CALL = deviation(
+    outcome="ok",
+    reason="the fill value is static, and -0.0 equals 0.0, whose compiled function is called again",
+    issue="jax-ml/jax#9273",
+)
+
+
+@probe(source="jax-ml/jax#9273", deviations=[ZERO_OF_THE_EARLIER_CALL])
+def fill_of_negative_zero(env):
+    """`jnp.take(x, i, fill_value=-0.0)` after one with 0.0 fills with 0.0, on all releases."""
+    x, at = f32(1, 2), np.array([5])
+    fills = (0.0, -0.0)
+    results = [jnp.take(x, at, mode="fill", fill_value=fill)[0] for fill in fills]
+    return Observed(np.signbit(results), reference=np.signbit(fills))
