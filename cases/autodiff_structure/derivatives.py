@@ -430,6 +430,40 @@ def determinant(env):
     return Observed(np.abs(gradients), np.stack([np.diag([0.0, 0, 2]), np.diag([2.0, 0, 0])]))
 
 
+SINGULAR_SYSTEM = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    reason="the second derivative solves a singular system",
+    issue="jax-ml/jax#2380",
+)
+SINGULAR_SYSTEM_AGAIN = deviation(
+    "jax>=0.11.1",
+    outcome="ok",
+    reason="the closed formula was given up for LU, whose second derivative solves a system",
+    issue="jax-ml/jax#39905",
+)
+
+
+@probe(
+    source="jax-ml/jax#23271",
+    params={
+        "2": {"matrix": [[1, 2], [2, 4]]},
+        "3": {"matrix": [[1, 0, 0], [0, 2, 0], [0, 0, 0]]},
+    },
+    deviations=[SINGULAR_SYSTEM, SINGULAR_SYSTEM_AGAIN],
+)
+def second_derivative_of_a_determinant(env, matrix):
+    """The Hessian of the determinant of a singular matrix is NaN up to 0.4.31, and from 0.11.1 on.
+
+    From 0.4.33 to 0.11.0 it is finite.
+    """
+    a = np.array(matrix, np.float32)
+    hessian = np.asarray(jax.jit(jax.hessian(jnp.linalg.det))(a))
+    # By the first and the last diagonal element, the derivative is the product of the others.
+    value = np.nan_to_num(hessian[0, 0, -1, -1], nan=-777)
+    return Observed(value, np.float64(np.prod(np.diag(a)[1:-1])))
+
+
 @probe(source="jax-ml/jax#2542", rtol=1e-4)
 def cumulative(env):
     """Jacobians of sort and of cumulative operations equal explicit matrices, also at a 0."""

@@ -210,3 +210,58 @@ def one_of_two_outputs_is_nan(env, mode):
     f = lambda x: (jnp.mean(x), jnp.mean(jnp.sqrt(x)))  # noqa: E731
     finite, _ = getattr(jax, mode)(f)(floats(-1, -2))
     return Observed(_replace_nan(finite), np.float32([0.5, 0.5]))
+
+
+ONE_LESS_A_ROUNDED_VALUE = deviation(
+    params=["sigmoid", "tanh"],
+    outcome="ok",
+    reason="1 less the value, which is rounded to 1, is 0",
+    issue="jax-ml/jax#40342",
+)
+SQUARE_OUT_OF_RANGE = deviation(
+    params=["arctan2_far_out", "arctan2_near_zero"],
+    outcome="ok",
+    reason="the square of the radius is infinite or 0 in float32",
+    issue="jax-ml/jax#37909",
+)
+LOGARITHM_CLIPPED = deviation(
+    params=["log_ndtr"],
+    outcome="ok",
+    reason="the exponential of a difference of large numbers, of which few digits are left",
+    issue="jax-ml/jax@7e480fa92309",
+)
+DIFFERENCE_OF_INFINITIES = deviation(
+    params=["logaddexp"],
+    outcome="ok",
+    reason="infinity less infinity is NaN, which is taken for 0",
+    issue="jax-ml/jax#18183",
+)
+TAILS = {
+    "sigmoid": (jax.nn.sigmoid, 20, np.exp(-20.0)),
+    "tanh": (jnp.tanh, 10, 4 * np.exp(-20.0)),
+    "arctan2_far_out": (lambda x: jnp.arctan2(x, jnp.float32(1e20)), 1e20, 5e-21),
+    "arctan2_near_zero": (lambda x: jnp.arctan2(x, jnp.float32(1e-23)), 1e-23, 5e22),
+    "log_ndtr": (special.log_ndtr, -1e4, 1e4),
+    "logaddexp": (lambda x: jnp.logaddexp(jnp.float32(np.inf), x), 0, 0),
+}
+
+
+@probe(
+    source="jax-ml/jax#40342",
+    params=[*TAILS],
+    rtol=1e-4,
+    deviations=[
+        ONE_LESS_A_ROUNDED_VALUE,
+        SQUARE_OUT_OF_RANGE,
+        LOGARITHM_CLIPPED,
+        DIFFERENCE_OF_INFINITIES,
+    ],
+)
+def slope_in_the_tail(env, name):
+    """A derivative in float32 is wrong far out on all releases, although its value is usual.
+
+    That of `sigmoid` at 20 is 0, not 2e-9; that of `log_ndtr` at -10000 is 2981, not 10000.
+    """
+    fn, x, slope = TAILS[name]
+    result = jax.jit(jax.grad(fn))(np.float32(x))
+    return Observed(_replace_nan(result), np.float64(slope))

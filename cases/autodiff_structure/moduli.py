@@ -64,3 +64,19 @@ def slope_of_a_hypotenuse(env, x, slope):
     """
     result = jax.jit(jax.grad(jnp.hypot))(*floats(x, x))
     return Observed(np.nan_to_num(result, nan=-777, neginf=-np.inf), np.float64(slope))
+
+
+NO_CURVATURE = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="at equal arguments the derivative was half that of each as the larger one",
+    issue="jax-ml/jax#4893",
+)
+
+
+@probe(source="jax-ml/jax#4893", rtol=1e-5, atol=1e-6, deviations=[NO_CURVATURE])
+def curvature_of_a_hypotenuse(env):
+    """The Hessian of `hypot` at (3, 3) is right from 0.12.0 on; before, it was silently 0."""
+    hessian = jax.jit(jax.hessian(lambda v: jnp.hypot(v[0], v[1])))(floats(3, 3))
+    exact = np.array([[9.0, -9], [-9, 9]]) / 18**1.5
+    return Observed(hessian, exact)

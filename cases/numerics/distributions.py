@@ -53,6 +53,25 @@ def density_of_chi2_at_zero(env):
     return Observed(replace_nan(density), reference=np.exp(-np.array([0, 0.5])) / 2)
 
 
+EDGES_EXCLUDED = deviation(
+    outcome="ok",
+    reason="all points with a 0 are taken to be outside of the support",
+    issue="jax-ml/jax#38520",
+)
+
+
+@probe(source="jax-ml/jax#38520", rtol=1e-6, deviations=[EDGES_EXCLUDED])
+def density_of_dirichlet_at_an_edge(env):
+    """`dirichlet.logpdf` of a point with a 0 is -inf on all releases; that is right above 1 only.
+
+    Where the parameter of the 0 is 1, the density is finite, and below 1 infinite.
+    """
+    point = f32(0, 0.5, 0.5)
+    density = jax.jit(stats.dirichlet.logpdf)
+    result = [density(point, f32(a, 1, 1)) for a in (1, 0.5, 2)]
+    return Observed(np.stack(result), reference=np.array([np.log(2), inf, -inf]))
+
+
 SUM_OF_ALL_ROWS = deviation(
     "jax<0.12",
     outcome="ok",
@@ -208,3 +227,72 @@ def logarithm_of_the_exponential_cdf(env):
     x = f32(1e-10, 1e-3, 2)
     result = jax.jit(stats.expon.logcdf)(x)
     return Observed(result, reference=np.log(-np.expm1(-x.astype(np.float64))))
+
+
+OUTSIDE_OF_THE_SUPPORT = deviation(
+    params=["poisson", "binom", "wrapcauchy"],
+    outcome="ok",
+    reason="comparisons with NaN are false, so it is taken to be outside of the support",
+    issue="jax-ml/jax#38317",
+)
+GAMMA_OUTSIDE_OF_THE_SUPPORT = deviation(
+    "jax>=0.4.36",
+    params=["gamma"],
+    outcome="ok",
+    reason="comparisons with NaN are false, so it is taken to be outside of the support",
+    issue="jax-ml/jax#38317",
+)
+DENSITIES = {
+    "gamma": lambda x: stats.gamma.pdf(x, 2.0),
+    "poisson": lambda x: stats.poisson.pmf(x, 3.0),
+    "binom": lambda x: stats.binom.pmf(x, 5.0, 0.3),
+    "wrapcauchy": lambda x: stats.wrapcauchy.pdf(x, 0.5),
+}
+
+
+@probe(
+    source="jax-ml/jax#38317",
+    params=[*DENSITIES],
+    deviations=[OUTSIDE_OF_THE_SUPPORT, GAMMA_OUTSIDE_OF_THE_SUPPORT],
+)
+def density_of_nan(env, name):
+    """The density of NaN is NaN in SciPy; in JAX it is 0 for some distributions.
+
+    That of `gamma` is 0 from 0.4.36 on.
+    """
+    return Observed(replace_nan(jax.jit(DENSITIES[name])(f32(nan))), reference=f32(-777))
+
+
+DIFFERENCE_OF_INFINITIES = deviation(
+    params=["gamma", "chi2"],
+    outcome="ok",
+    reason="infinity is subtracted from the logarithm of infinity",
+    issue="jax-ml/jax#38316",
+)
+ENDS_OUTSIDE_OF_THE_DOMAIN = deviation(
+    params=["gumbel_r", "gumbel_l"],
+    outcome="ok",
+    reason="probabilities of 0 and 1 are taken to be invalid",
+    issue="jax-ml/jax@c20e1ee246ab",
+)
+ENDS = {
+    "gamma": (lambda: stats.gamma.logpdf(f32(inf), 2.0), [-inf]),
+    "chi2": (lambda: stats.chi2.logpdf(f32(inf), 4.0), [-inf]),
+    "gumbel_r": (lambda: stats.gumbel_r.ppf(f32(0, 1)), [-inf, inf]),
+    "gumbel_l": (lambda: stats.gumbel_l.ppf(f32(0, 1)), [-inf, inf]),
+}
+
+
+@probe(
+    source="jax-ml/jax#38316",
+    params=[*ENDS],
+    releases="jax>=0.7",
+    deviations=[DIFFERENCE_OF_INFINITIES, ENDS_OUTSIDE_OF_THE_DOMAIN],
+)
+def limit_at_the_end_of_the_support(env, name):
+    """The logarithm of a density at infinity is -inf, and the quantiles of 0 and 1 are infinite.
+
+    JAX returns NaN on all releases.
+    """
+    call, limits = ENDS[name]
+    return Observed(replace_nan(call()), reference=np.array(limits))

@@ -123,3 +123,78 @@ def largest_of_many_with_nan(env):
         "64x1024": largest(64, 1024),
     }
     return Observed(value, reference=dict.fromkeys(value, True))
+
+
+NAN_IGNORED_FROM_0_9_1 = deviation(
+    "jax>=0.9.1",
+    params=["all_nan"],
+    outcome="ok",
+    reason="the reductions of YNNPACK, which take large arrays, drop NaN",
+    issue="jax-ml/jax#39887",
+)
+NAN_IGNORED_FROM_0_10 = deviation(
+    "jax>=0.10",
+    params=["bfloat16"],
+    outcome="ok",
+    reason="the reductions of YNNPACK, which take large arrays, drop NaN",
+    issue="jax-ml/jax#39887",
+)
+NAN_IGNORED_FROM_0_10_2 = deviation(
+    "jax>=0.10.2",
+    params=["float16"],
+    outcome="ok",
+    reason="the reductions of YNNPACK, which take large arrays, drop NaN",
+    issue="jax-ml/jax#39887",
+)
+
+
+@probe(
+    source="jax-ml/jax#39887",
+    params={
+        "all_nan": {"dtype": "float32", "count": 65536},
+        "bfloat16": {"dtype": "bfloat16", "count": 1},
+        "float16": {"dtype": "float16", "count": 1},
+    },
+    deviations=[NAN_IGNORED_FROM_0_9_1, NAN_IGNORED_FROM_0_10, NAN_IGNORED_FROM_0_10_2],
+)
+def least_of_many_with_nan(env, dtype, count):
+    """`jnp.min` of a large array is infinite if all numbers are NaN.
+
+    In bfloat16 and float16, it ignores NaN, too; `jnp.max` does not.
+    """
+    x = np.ones(65536, np.float32)
+    x[:count] = np.nan
+    x = jnp.asarray(x, dtype)
+    value = {"min": replace_nan(jnp.min(x).astype(np.float32))}
+    if count == 1:
+        value["max"] = replace_nan(jnp.max(x).astype(np.float32))
+    return Observed(value, reference=dict.fromkeys(value, np.float32(-777)))
+
+
+SUM_OVERFLOWED = deviation(
+    outcome="ok",
+    reason="the sum of the exponentials, 70000, overflows in float16",
+    issue="jax-ml/jax#40409",
+)
+
+
+@probe(source="jax-ml/jax#40409", rtol=1e-2, deviations=[SUM_OVERFLOWED])
+def softmax_of_many_in_float16(env):
+    """`softmax` of 70,000 float16 zeros is 0 on all releases, not 1.4e-5.
+
+    `logsumexp` is infinite, and the gradient of `log_softmax` NaN.
+    """
+
+    @jax.jit
+    def functions(x):
+        return {
+            "softmax": jax.nn.softmax(x)[0],
+            "logsumexp": jax.nn.logsumexp(x),
+            "gradient": jax.grad(lambda x: jax.nn.log_softmax(x).sum())(x)[0],
+        }
+
+    value = functions(np.zeros(70_000, np.float16))
+    reference = {"softmax": 1 / 70_000, "logsumexp": np.log(70_000), "gradient": 0}
+    return Observed(
+        replace_nan(value), reference={name: np.float64(v) for name, v in reference.items()}
+    )

@@ -491,3 +491,90 @@ def histogram_of_nothing(env):
     """`histogram` of an empty array counts zeros on [0, 1] from 0.11.2 on, as in NumPy."""
     counts, edges = jnp.histogram(f32(), bins=2)
     return Observed([counts, edges], reference=[f32(0, 0), f32(0, 0.5, 1)])
+
+
+BOUND_IN_THE_INDEX_DTYPE = deviation(
+    "jax<0.12",
+    params=["fill", "promise_in_bounds"],
+    outcome="ok",
+    reason="the largest valid index was converted to the dtype of the index",
+    issue="openxla/xla#48718",
+)
+BOUND_IN_THE_INDEX_DTYPE_IF_CLIPPED = deviation(
+    "jax>=0.7.2,<0.12",
+    params=["clip"],
+    outcome="ok",
+    reason="the largest valid index was converted to the dtype of the index",
+    issue="openxla/xla#48718",
+)
+TWO_BOUNDS_IN_THE_INDEX_DTYPE = deviation(
+    "jax<0.6",
+    params=["two"],
+    outcome="ok",
+    reason="the largest valid index was converted to the dtype of the index",
+    issue="openxla/xla#48718",
+)
+STARTS_IN_THE_INDEX_DTYPE = deviation(
+    "jax<0.11.1",
+    params=["dynamic_update_slice"],
+    outcome="ok",
+    reason="the largest valid start was converted to the dtype of the start",
+    issue="openxla/xla#48718",
+)
+ROWS = lax.ScatterDimensionNumbers((), (0,), (0,))
+
+
+def _add(x, mode, *indices):
+    at = np.array(indices, np.uint8)[:, None]
+    updates = np.full(len(indices), 1000, np.int32)
+    added = jax.jit(lambda x, at, updates: lax.scatter_add(x, at, updates, ROWS, mode=mode))
+    return added(x, at, updates)[200]
+
+
+def _put(x):
+    put = jax.jit(lambda x, start: lax.dynamic_update_slice(x, np.int32([1200]), (start,)))
+    return put(x, np.uint8(200))[200]
+
+
+WRITES = {
+    "fill": lambda x: _add(x, "fill", 200),
+    "clip": lambda x: _add(x, "clip", 200),
+    "promise_in_bounds": lambda x: _add(x, "promise_in_bounds", 200),
+    "two": lambda x: _add(x, "fill", 200, 201),
+    "dynamic_update_slice": _put,
+}
+
+
+@probe(
+    source="openxla/xla#48718",
+    params=[*WRITES],
+    deviations=[
+        BOUND_IN_THE_INDEX_DTYPE,
+        BOUND_IN_THE_INDEX_DTYPE_IF_CLIPPED,
+        TWO_BOUNDS_IN_THE_INDEX_DTYPE,
+        STARTS_IN_THE_INDEX_DTYPE,
+    ],
+)
+def write_at_a_uint8_index(env, name):
+    """A write to element 200 of 300, by a uint8 index, is silently lost in older releases.
+
+    `lax.scatter_add` of one element is right from 0.12.0 on, of several from 0.6.0 on;
+    `lax.dynamic_update_slice` from 0.11.1 on.
+    """
+    return Observed(WRITES[name](np.arange(300, dtype=np.int32)), reference=np.int32(1200))
+
+
+ZERO_OF_THE_EARLIER_CALL = deviation(
+    outcome="ok",
+    reason="the fill value is static, and -0.0 equals 0.0, whose compiled function is called again",
+    issue="jax-ml/jax#9273",
+)
+
+
+@probe(source="jax-ml/jax#9273", deviations=[ZERO_OF_THE_EARLIER_CALL])
+def fill_of_negative_zero(env):
+    """`jnp.take(x, i, fill_value=-0.0)` after one with 0.0 fills with 0.0, on all releases."""
+    x, at = f32(1, 2), np.array([5])
+    fills = (0.0, -0.0)
+    results = [jnp.take(x, at, mode="fill", fill_value=fill)[0] for fill in fills]
+    return Observed(np.signbit(results), reference=np.signbit(fills))

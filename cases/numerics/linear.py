@@ -661,3 +661,37 @@ def derivative_of_large_eigenvalues(env):
     matrix = np.diag(f32(2**24, 2**24 + 2, 2**24 + 4))
     tangent = jax.jacfwd(lambda m: jnp.linalg.eigh(m)[1].sum())(matrix)
     return Observed(bool(np.isfinite(tangent).all()), reference=True)
+
+
+THRESHOLD_EXCLUDES_THE_LARGEST = deviation(
+    params=["rank"],
+    outcome="ok",
+    reason="the largest singular value always counts",
+    issue="jax-ml/jax#28618",
+)
+SCALED_NUMBERS_OVERFLOWED = deviation(
+    params=["exponential"],
+    outcome="ok",
+    reason="the number of squarings is limited to 16, and then the result is NaN",
+    issue="jax-ml/jax#13985",
+)
+LIMITS = {
+    # All singular values are at most twice the largest.
+    "rank": (lambda a: jnp.linalg.matrix_rank(a, rtol=2.0), 1, np.int32(0)),
+    "exponential": (jax.scipy.linalg.expm, -1e6, np.zeros((2, 2))),
+}
+
+
+@probe(
+    source="jax-ml/jax#28618",
+    params=[*LIMITS],
+    deviations=[THRESHOLD_EXCLUDES_THE_LARGEST, SCALED_NUMBERS_OVERFLOWED],
+)
+def beyond_a_limit(env, name):
+    """`matrix_rank(rtol=2)` of ones is 0, and `expm` of a large negative matrix is 0.
+
+    JAX returns 1, and NaN, on all releases.
+    """
+    fn, scale, expected = LIMITS[name]
+    value = np.asarray(jax.jit(fn)(scale * f32(2, 1, 1, 2).reshape(2, 2)))
+    return Observed(replace_nan(value) if value.dtype.kind == "f" else value, expected)

@@ -261,3 +261,168 @@ def sums_of_a_broadcast_array(env):
     total = jax.jit(lambda x: jnp.sum(jnp.broadcast_to(x, (2, 1024, 1024))))
     are_right = all(total(x) == 2**21 for _ in range(300))
     return Observed(are_right, reference=True)
+
+
+CAST_ROUNDS_OR_IS_DROPPED = deviation(
+    "jax>=0.10.2",
+    outcome="ok",
+    reason="YNNPACK, which takes large arrays, rounds where it casts to int8, or does not cast",
+    issue="jax-ml/jax#39887",
+)
+
+
+@probe(source="jax-ml/jax#39887", rtol=1e-5, deviations=[CAST_ROUNDS_OR_IS_DROPPED])
+def casts_of_many_to_eight_bits(env):
+    """Under jit, 1.6 as int8 is 2 or 1.6 in `jnp.max` or `jnp.mean` of a large array from 0.10.2.
+
+    It is 1 without jit, for a small array, and for other integers.
+    """
+
+    @jax.jit
+    def reduced(x, unsigned):
+        return {
+            "max": jnp.max(x.astype(jnp.int8)),
+            "mean": jnp.mean(x.astype(jnp.int8)),
+            "unsigned mean": jnp.mean(x.astype(jnp.uint8)),
+            "int16 mean": jnp.mean(x.astype(jnp.int16)),
+            "max of 200": jnp.max(unsigned.astype(jnp.int8)),
+        }
+
+    value = reduced(np.full((64, 512), 1.6, np.float32), np.full((64, 512), 200, np.uint8))
+    one = np.float64(1)
+    reference = {
+        "max": np.int8(1),
+        "mean": one,
+        "unsigned mean": one,
+        "int16 mean": one,
+        "max of 200": np.int8(-56),
+    }
+    return Observed(value, reference=reference)
+
+
+SATURATED = deviation(
+    "jax>=0.10.2",
+    outcome="ok",
+    reason="the arithmetic of YNNPACK, which takes large arrays, saturates",
+    issue="jax-ml/jax#39887",
+)
+
+
+@probe(source="jax-ml/jax#39887", deviations=[SATURATED])
+def overflow_of_many_eight_bit_numbers(env):
+    """Under jit, int8 saturates in `jnp.max` and `jnp.mean` of large arrays from 0.10.2 on.
+
+    100 + 100 is 127, and -56 without jit or for a small array.
+    """
+
+    @jax.jit
+    def reduced(x, unsigned, least):
+        return {
+            "max": jnp.max(x + x),
+            "mean": jnp.mean(x + x),
+            "unsigned mean": jnp.mean(unsigned + unsigned),
+            "range": jnp.max(jnp.max(x, axis=1) - jnp.min(-x, axis=1)),
+            "absolute": jnp.max(jnp.abs(least)),
+        }
+
+    values = ((100, np.int8), (200, np.uint8), (-128, np.int8))
+    value = reduced(*(np.full((64, 512), number, dtype) for number, dtype in values))
+    reference = {
+        "max": np.int8(-56),
+        "mean": np.float64(-56),
+        "unsigned mean": np.float64(144),
+        "range": np.int8(-56),
+        "absolute": np.int8(-128),
+    }
+    return Observed(value, reference=reference)
+
+
+ADDED_WITHOUT_WRAPPING = deviation(
+    "jax>=0.10.2",
+    outcome="ok",
+    reason="the constant was subtracted by adding 256 less it, which YNNPACK does not wrap around",
+    issue="jax-ml/jax#39887",
+)
+
+
+@probe(source="jax-ml/jax#39887", rtol=1e-5, deviations=[ADDED_WITHOUT_WRAPPING])
+def constant_subtracted_from_many_uint8(env):
+    """Under jit, `jnp.mean(x - 1)` of many uint8 numbers 200 is 455 from 0.10.2 on, not 199.
+
+    So is the mean of an image less 128. A small array, and one without jit, are right.
+    """
+
+    @jax.jit
+    def reduced(x):
+        return {
+            "mean": jnp.mean(x - 1),
+            "max": jnp.max(x - 1),
+            "scaled mean": jnp.mean((x - 128) / 255),
+        }
+
+    value = reduced(np.full((64, 512), 200, np.uint8))
+    reference = {
+        "mean": np.float64(199),
+        "max": np.uint8(199),
+        "scaled mean": np.float64(72 / 255),
+    }
+    return Observed(value, reference=reference)
+
+
+CAST_DROPPED = deviation(
+    "jax>=0.10.2",
+    outcome="ok",
+    reason="YNNPACK, which takes large arrays, rounds where it casts to int8, or does not cast",
+    issue="jax-ml/jax#39887",
+)
+
+
+FRACTIONS = {
+    "fraction": lambda x: jnp.mean(x - x.astype(jnp.int8)),
+    "einsum": lambda x: jnp.einsum("ij,ij->i", x.astype(jnp.int8).astype(jnp.float32), x)[0],
+    "windows": lambda x: lax.reduce_window(
+        x.astype(jnp.int8), np.int8(-128), lax.max, (2, 2), (2, 2), "VALID"
+    )[0, 0],
+}
+
+
+@probe(source="jax-ml/jax#39887", rtol=1e-4, deviations=[CAST_DROPPED])
+def fractions_of_many(env):
+    """Under jit, the mean of `x - x.astype(jnp.int8)` of many numbers 1.6 is 0 from 0.10.2 on.
+
+    It is 0.6. `jnp.einsum` and `lax.reduce_window` do not truncate the numbers either.
+    """
+    x = np.full((64, 512), 1.6, np.float32)
+    value = {name: jax.jit(fn)(x) for name, fn in FRACTIONS.items()}
+    reference = {"fraction": np.float64(0.6), "einsum": np.float64(819.2), "windows": np.int8(1)}
+    return Observed(value, reference=reference)
+
+
+NOT_ROUNDED = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    reason="the two casts were removed",
+    issue="openxla/xla#10687",
+)
+BFLOAT16_NOT_ROUNDED = deviation(
+    "jax>=0.10",
+    outcome="ok",
+    match="bfloat16",
+    reason="the casts are not done in large sums",
+    issue="openxla/xla#10687",
+)
+
+
+@probe(source="openxla/xla#10687", rtol=1e-5, deviations=[NOT_ROUNDED, BFLOAT16_NOT_ROUNDED])
+def sum_of_rounded_numbers(env):
+    """Under jit, a sum of float32 that were cast to bfloat16 and back has rounded terms.
+
+    They are not rounded before 0.4.33, and for a large array from 0.10.0 on.
+    """
+    x = np.full((64, 512), 1.6, np.float32)
+
+    def mean(x, dtype):
+        return jnp.sum(x.astype(dtype).astype(jnp.float32)) / x.size
+
+    value = {name: jax.jit(mean, static_argnums=1)(x, name) for name in ("bfloat16", "float16")}
+    return Observed(value, reference={"bfloat16": np.float64(1.6015625), "float16": 1.599609375})

@@ -326,3 +326,50 @@ def categories_in_sharded_lanes(env):
     with env.compat.set_mesh(mesh):
         lanes = sample(jax.device_put(keys, rows), jax.device_put(logits, rows))
     return Observed(lanes, reference=whole)
+
+
+SOME_ARE_ZERO = deviation(
+    outcome="ok",
+    reason="a candidate that is NaN is converted to 0",
+    issue="jax-ml/jax#38459",
+)
+
+
+@probe(source="jax-ml/jax#38459", deviations=[SOME_ARE_ZERO])
+def poisson_of_an_infinite_rate(env):
+    """`poisson` of an infinite rate returns the largest integer; on all releases some are 0."""
+    result = run_draw(lambda key: jax.random.poisson(key, np.inf, (64,)))
+    return Observed(np.unique(result), reference=np.array([2**31 - 1], np.int32))
+
+
+ALL_AT_THE_UPPER_BOUND = deviation(
+    "jax<0.7.1",
+    outcome="ok",
+    reason="the probabilities of both bounds are rounded to 1",
+    issue="jax-ml/jax#10951",
+)
+ALL_AT_THE_LOWER_BOUND = deviation(
+    "jax>=0.7.1,<0.10.1",
+    outcome="ok",
+    reason="the probabilities of both bounds are rounded below 1",
+    issue="jax-ml/jax#10951",
+)
+ALL_AT_THE_UPPER_BOUND_AGAIN = deviation(
+    "jax>=0.10.1",
+    outcome="ok",
+    reason="the probabilities of both bounds are rounded to 1",
+    issue="jax-ml/jax#10951",
+)
+
+
+@probe(
+    source="jax-ml/jax#10951",
+    rtol=1e-2,
+    deviations=[ALL_AT_THE_UPPER_BOUND, ALL_AT_THE_LOWER_BOUND, ALL_AT_THE_UPPER_BOUND_AGAIN],
+)
+def truncated_normal_far_out(env):
+    """All numbers of `truncated_normal` between 6 and 7 are equal: 7, or 6 from 0.7.1 to 0.10.0."""
+    # Under an outer jit the bounds are constants, whose probabilities are computed by other code.
+    result = jax.random.truncated_normal(jax.random.key(0), 6.0, 7.0, (64,))
+    least, several = np.min(result), len(np.unique(result)) > 1
+    return Observed({"several": several, "least": least}, {"several": True, "least": np.float64(6)})

@@ -17,7 +17,7 @@ import scipy.interpolate
 import scipy.ndimage
 import scipy.signal
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import compare_values
 
@@ -124,6 +124,21 @@ def grid_interpolator(env, method):
         IMAGE,
         points,
     )
+
+
+AXIS_TAKEN_TO_INCREASE = deviation(
+    outcome="ok",
+    reason="the axis is searched as if it increased, and no check refuses another",
+    issue="jax-ml/jax#36499",
+)
+
+
+@probe(source="jax-ml/jax#36499", deviations=[AXIS_TAKEN_TO_INCREASE])
+def interpolator_on_a_decreasing_grid(env):
+    """An interpolator on an axis that decreases, which SciPy accepts, returns NaN silently."""
+    axis, table, at = np.array([3.0, 2, 1]), np.array([30.0, 20, 10]), np.array([[1.5], [3]])
+    value = jax.scipy.interpolate.RegularGridInterpolator((axis,), table)(at)
+    return Observed(np.nan_to_num(value, nan=-777), np.array([15.0, 30]))
 
 
 @probe(source="jax-ml/jax@975dae34a47d")

@@ -192,3 +192,35 @@ def symmetric_by_one_triangle(env):
     """`solve` with `assume_a="sym"` reads the upper triangle in SciPy, both in JAX."""
     value = jax.scipy.linalg.solve(np.float32(MATRIX), np.float32(VECTOR), assume_a="sym")
     return Observed(value, scipy.linalg.solve(MATRIX, VECTOR, assume_a="sym"))
+
+
+TRANSPOSED_VALUE = deviation(
+    "jax<0.7",
+    error="TypeError",
+    match="UndefinedPrimal",
+    reason="the solver is not transposed as a linear solver",
+    issue="jax-ml/jax#33872",
+)
+NOT_TRANSPOSED = deviation(
+    "jax>=0.7",
+    error="NotImplementedError",
+    match="open an issue",
+    reason="the solver is not transposed as a linear solver",
+    issue="jax-ml/jax#33872",
+)
+
+
+@probe(source="jax-ml/jax#33872", deviations=[TRANSPOSED_VALUE, NOT_TRANSPOSED])
+def reverse_derivative_of_a_root(env):
+    """`lax.custom_root` with `gmres` as `tangent_solve` has no derivative in reverse mode."""
+    a = np.array([[4, 1], [2, 3]], np.float32)
+
+    def root(b):
+        return jax.lax.custom_root(
+            lambda x: a @ x - b,
+            jnp.zeros_like(b),
+            lambda _f, _x: jnp.linalg.solve(a, b),
+            lambda g, y: jax.scipy.sparse.linalg.gmres(g, y)[0],
+        )
+
+    return Observed(jax.jacrev(root)(np.ones(2, np.float32)), np.linalg.inv(a.astype(np.float64)))

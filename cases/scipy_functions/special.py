@@ -159,3 +159,34 @@ def bessel_function_of_large_numbers(env):
     x = np.array([80, 91], np.float32)
     value = jax.scipy.special.i0(x)
     return Observed(value, scipy.special.i0(x.astype(np.float64)))
+
+
+PRODUCT_WITH_ZERO = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the complementary error function is denormal there, and taken for zero",
+    issue="jax-ml/jax#38607",
+)
+
+
+@probe(source="jax-ml/jax#38607", rtol=1e-5, releases="jax>=0.10.1", deviations=[PRODUCT_WITH_ZERO])
+def scaled_error_function(env):
+    """`erfcx` of numbers near 9.3, about 0.06, is right from 0.12.0 on; before, it was 0."""
+    x = np.array([9.1, 9.2, 9.3, 10], np.float32)
+    value = jax.jit(jax.scipy.special.erfcx)(x)
+    return Observed(value, scipy.special.erfcx(x.astype(np.float64)))
+
+
+DIFFERENCE_OF_INFINITIES = deviation(
+    outcome="ok",
+    reason="the logarithm of beta is a difference of infinities",
+    issue="jax-ml/jax#39105",
+)
+
+
+@probe(source="jax-ml/jax#39105", deviations=[DIFFERENCE_OF_INFINITIES])
+def beta_of_infinity(env):
+    """`beta(2, inf)` is 0; JAX returns NaN on all releases."""
+    a, b = np.array([[2, np.inf], [np.inf, np.inf], [1, 2]], np.float32).T
+    value = jax.jit(jax.scipy.special.beta)(a, b)
+    return Observed(np.nan_to_num(value, nan=-777), np.array([0, 0, 0.5]))
