@@ -52,8 +52,8 @@ from conformance.engine.runs.directory import RunDirectory
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conformance.app.durations import Durations
     from conformance.cluster.messages import BatchRequest
+    from conformance.engine.durations import Durations
     from conformance.engine.workers.preparation import Preparation
     from conformance.model.record import Record
 

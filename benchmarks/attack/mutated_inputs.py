@@ -38,14 +38,11 @@ from conformance.corpus.project import find_settings  # noqa: E402
 from conformance.engine.cache.blobs import BlobStore  # noqa: E402
 from conformance.engine.cache.results import ResultCache  # noqa: E402
 from conformance.engine.calibration import load_calibration, locate_calibration  # noqa: E402
+from conformance.engine.durations import decode_durations  # noqa: E402
 from conformance.engine.runs.digests import DigestStore, make_digest  # noqa: E402
 from conformance.engine.runs.directory import RunDirectory  # noqa: E402
 from conformance.engine.runs.loader import load_run, read_evidence  # noqa: E402
-from conformance.engine.shards import (  # noqa: E402
-    decode_durations,
-    merge_shards,
-    order_shards,
-)
+from conformance.engine.shards import merge_shards, order_shards  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.contents import decode, decode_facts  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402

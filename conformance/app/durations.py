@@ -6,8 +6,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from conformance.app.output_files import print_note
+from conformance.engine.durations import (
+    FILE_NAME,
+    Durations,
+    decode_durations,
+    update_durations,
+)
 from conformance.engine.runs.loader import find_runs, load_run
-from conformance.engine.shards import FILE_NAME, Durations, decode_durations, update_durations
 from conformance.errors import UsageError
 from conformance.files import describe_os_error, write_atomically
 from conformance.locking import lock_folders

@@ -13,7 +13,7 @@ from conformance.app.session import Session
 from conformance.cells.nightly import parse_night
 from conformance.cells.releases import is_nightly
 from conformance.engine.plan import Plan, list_possible_jobs, make_plan
-from conformance.engine.shards import OPEN, Durations, split_into_shards
+from conformance.engine.shards import OPEN, split_into_shards
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.wording import plural
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.run_request import RunRequest
     from conformance.cells.cell import Cell
+    from conformance.engine.durations import Durations
     from conformance.engine.job import Job
     from conformance.engine.shards import Shard
     from conformance.engine.workers.preparation import Preparation

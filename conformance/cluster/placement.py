@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.batches import (
     ROUNDS,
@@ -60,6 +60,22 @@ class NodeState:
     refused: set[str] = field(default_factory=set)
 
 
+class _NodeKind(NamedTuple):
+    """What decides whether there is a batch for a node with a free slot.
+
+    Attributes:
+        machine: Id of its machine, empty if no batch there has to wait for another one.
+        accelerators: Platforms with an accelerator.
+        refused: Cells that it does not serve.
+        warm: Cells with an open worker and with jobs that no node has.
+    """
+
+    machine: str
+    accelerators: frozenset[str]
+    refused: frozenset[str]
+    warm: frozenset[str]
+
+
 class _CellQueue:
     """The jobs of a cell that no node has, in order."""
 
@@ -82,6 +98,8 @@ class Placement:
         self._cells: dict[str, _CellQueue] = {}
         # Jobs that nothing may run beside: measurements, and those that may have ended nodes.
         self._alone: deque[Job] = deque()
+        # Machines that had such a job, or one that needs an accelerator.
+        self._guarded: set[str] = set()
         self._nodes: dict[str, NodeState] = {}
         self._left: dict[JobId, Job] = {}
         self._deaths: dict[JobId, int] = {}
@@ -144,16 +162,26 @@ class Placement:
 
     def assign(self) -> Iterator[tuple[str, Batch]]:
         """Yield nodes with batches for their free slots, each already counted as running."""
-        found = True
+        # What a node cannot get is not offered to nodes like it: at the end of a run on hundreds of
+        # nodes most of them wait, and each batch leaves them less.
+        waiting: set[_NodeKind] = set()
+        found = self._has_jobs()
         # A batch for each node in turn, so that the nodes share the first cells.
         while found:
             found = False
             for address, node in self._nodes.items():
-                if len(node.running) < node.slots and (batch := self._take(node)) is not None:
-                    node.running[batch.key] = batch
-                    node.warm.add(batch.cell)
-                    found = True
-                    yield address, batch
+                if len(node.running) >= node.slots or (kind := self._find_kind(node)) in waiting:
+                    continue
+                batch = self._take(node)
+                if batch is None:
+                    waiting.add(kind)
+                    continue
+                node.running[batch.key] = batch
+                node.warm.add(batch.cell)
+                if batch.alone or batch.accelerator:
+                    self._guarded.add(node.machine)
+                found = True
+                yield address, batch
 
     def find_batch(self, address: str, key: str) -> Batch | None:
         """Return a running batch, None if the node does not run it.
@@ -243,18 +271,32 @@ class Placement:
         queue.seconds -= seconds
         self._seconds -= seconds
 
+    def _has_jobs(self) -> bool:
+        return bool(self._alone) or any(queue.jobs for queue in self._cells.values())
+
+    def _find_kind(self, node: NodeState) -> _NodeKind:
+        warm = (cell for cell in node.warm if cell in self._cells and self._cells[cell].jobs)
+        machine = node.machine if self._is_guarded(node) else ""
+        return _NodeKind(machine, node.accelerators, frozenset(node.refused), frozenset(warm))
+
+    def _is_guarded(self, node: NodeState) -> bool:
+        """Return whether batches on the machine of a node may have to wait for each other."""
+        return bool(self._alone) or node.machine in self._guarded
+
     def _take(self, node: NodeState) -> Batch | None:
         """Return the next batch for a node, None if it has to wait."""
-        neighbours = [other for other in self._nodes.values() if other.machine == node.machine]
-        running = [batch for other in neighbours for batch in other.running.values()]
-        if any(batch.alone for batch in running):
-            return None
-        if not running:
-            for job in self._alone:
-                if _serves(node, job):
-                    self._alone.remove(job)
-                    return Batch(str(next(self._keys)), (job,), self._estimate(job), alone=True)
-        busy = {batch.accelerator for batch in running} - {""}
+        busy: set[str] = set()
+        if self._is_guarded(node):
+            neighbours = [one for one in self._nodes.values() if one.machine == node.machine]
+            running = [batch for one in neighbours for batch in one.running.values()]
+            if any(batch.alone for batch in running):
+                return None
+            if not running:
+                for job in self._alone:
+                    if _serves(node, job):
+                        self._alone.remove(job)
+                        return Batch(str(next(self._keys)), (job,), self._estimate(job), alone=True)
+            busy = {batch.accelerator for batch in running} - {""}
         cell = self._choose_cell(node, busy)
         return None if cell is None else self._cut(cell)
 

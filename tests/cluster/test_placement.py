@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from conformance.cluster.placement import DEATHS, LONGEST, START, Placement
+from conformance.cluster.placement import DEATHS, LONGEST, START, NodeState, Placement
 from conformance.engine.batches import MOST
 from tests.engine.worlds import job, planned
 
@@ -82,6 +82,23 @@ def test_a_long_cell_gets_help() -> None:
     assert {
         a for a, _ in run_all(placed(jobs_of(("0.6.0", 40)), "a", "b", seconds=short / 40))
     } == {"a"}
+
+
+def test_nodes_that_wait_are_not_considered_one_by_one() -> None:
+    """At the end of a run nearly all of hundreds of nodes wait, and every batch would ask them."""
+    considered = []
+
+    class Watched(Placement):
+        def _take(self, node: NodeState) -> Batch | None:
+            considered.append(node)
+            return super()._take(node)
+
+    placement = Watched(jobs_of(("0.6.0", 3 * MOST)), lambda _: START / 4 / MOST)
+    for n in range(500):
+        placement.add_node(f"node{n}", slots=1, machine=f"machine{n}")
+    ran = run_all(placement)
+    assert {address for address, _ in ran} == {"node0"}
+    assert len(considered) <= 3 * len(ran)
 
 
 def test_batches_become_smaller_towards_the_end() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.shards import UNKNOWN, Durations, decode_durations, update_durations
+from conformance.engine.durations import UNKNOWN, Durations, decode_durations, update_durations
 from conformance.errors import UsageError
 
 from .worlds import job, planned
