@@ -340,7 +340,7 @@ class Dispatcher:
     def _make_result(self, job: Job, report: JobReport, facts: NodeFacts) -> RecordedJob:
         record = report.record
         # Case files may lie elsewhere on the node; a suite is where this host has it.
-        if self._describe is None:
+        if self._describe is None and record.error is not None:
             record = replace(record, error=relocate_error(record.error, job.case))
         return RecordedJob(
             job=job,
