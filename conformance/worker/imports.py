@@ -56,7 +56,6 @@ class ImportGraph:
             file_module: Name of the case file's module that is imported, if one is.
         """
         originals = builtins.__import__, importlib.import_module
-        before = frozenset(sys.modules)
 
         def import_recorded(
             name: str,
@@ -85,15 +84,17 @@ class ImportGraph:
             yield
         finally:
             builtins.__import__, importlib.import_module = originals
+            self._public = frozenset(
+                name
+                for name in sys.modules
+                if name.startswith("jax.")
+                and not name.startswith("jax._")
+                and name not in self._of_jax
+            )
             # Now, and not in a child: it would copy the pages of all these names.
-            if sys.modules.keys() - before - {file_module}:
-                self._public = frozenset(filter(self._is_public, sys.modules))
-                self._importers = self._find_importers()
+            self._importers = self._find_importers()
             hideable = self._public.union(*self._importers.values())
             self._of_file[file_module] = hideable & self.reach(file_module)
-
-    def _is_public(self, name: str) -> bool:
-        return name.startswith("jax.") and not name.startswith("jax._") and name not in self._of_jax
 
     def _find_importers(self) -> dict[str, frozenset[str]]:
         """Return the modules whose imports lead to public ones of JAX, by library or family."""
