@@ -140,7 +140,7 @@ class ImportGraph:
 
         Args:
             file_module: Name of the case file's module, whether or not it was imported here.
-            words: Words of the files of its family, see `read_words`. To hide a library that none
+            words: Words of the file and its helpers, see `read_words`. To hide a library that none
                 of them names would cost each job milliseconds for nothing.
         """
         named = [self._importers[library] for library in self._importers.keys() & words]
@@ -149,16 +149,17 @@ class ImportGraph:
 
 
 @cache
-def read_words(folder: Path) -> frozenset[str]:
-    """Return the words of the Python files of a family, and its name.
+def read_words(file: Path) -> frozenset[str]:
+    """Return the words of a case file and of the helpers beside it, and the name of its family.
 
     Args:
-        folder: Folder of the family.
+        file: The case file.
     """
+    folder = file.parent
     words = {folder.name}
-    for file in folder.glob("*.py"):
+    for one in (file, *folder.glob("_*.py"), *folder.glob("_[!_]*/**/*.py")):
         with suppress(OSError):
-            words.update(re.findall(r"\w+", file.read_text(encoding="utf-8", errors="replace")))
+            words.update(re.findall(r"\w+", one.read_text(encoding="utf-8", errors="replace")))
     return frozenset(words)
 
 

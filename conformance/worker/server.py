@@ -122,7 +122,7 @@ class Server(RequestLoop):
     def _start(self, request: dict[str, Any], share: str = "") -> None:
         known = self._files.get(request["file"])
         if request["file"] and not self._spawn:
-            read_words(Path(request["file"]).parent)  # once, for all children
+            read_words(Path(request["file"]))  # once, for all children
         # A file with side effects is imported by each of its jobs, and must not affect others.
         share = make_share_key(request) if known is not None and known.state == "loaded" else share
         super()._start({**request, "share": share}, share)
@@ -133,7 +133,7 @@ class Server(RequestLoop):
             _exec(request, fd)
         if request["file"]:
             name = name_case_module(request["file"], request["family"])
-            self._imports.hide_others(name, read_words(Path(request["file"]).parent))
+            self._imports.hide_others(name, read_words(Path(request["file"])))
         if "scout" in request:
             scout.scout(request, fd)
         elif request["share"]:
