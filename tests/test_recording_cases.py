@@ -74,6 +74,7 @@ def test_a_case_without_reference_and_claim_says_that_it_only_records() -> None:
         for case in cases
         if case.facts or case.same_as or case.given or has_reference(case.file, case.name)
     }
+    assert [case.id for case in cases if case.id in judged and case.records] == []
     recording = [case.id for case in cases if case.id not in judged]
     assert [case.id for case in cases if case.records] == recording
     assert len(recording) == RECORDING
