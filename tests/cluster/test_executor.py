@@ -276,8 +276,9 @@ def test_a_worker_with_another_harness_is_refused(
     with (other / "conformance" / "wording.py").open("a") as module:
         module.write("# another version\n")
     cluster.start_worker(PYTHONPATH=str(other))
-    time.sleep(5)
-    assert count_outcomes(run(cluster, quick_jobs(bench, 4))) == {Outcome.OK: 4}
+    with created_after_a_warning(tmp_path / "go", caplog):
+        records = run(cluster, waiting_jobs(bench, 4, tmp_path / "go"))
+    assert count_outcomes(records) == {Outcome.OK: 4}
     (refusal,) = {record.message for record in caplog.records}
     assert "not used: has jax-conformance" in refusal
 
