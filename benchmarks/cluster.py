@@ -72,7 +72,7 @@ START = 4.0
 """Seconds to start the worker of a cell, measured by `benchmarks/provisioning.py`."""
 QUIET = {
     "distributed.admin.tick.interval": "10 s",
-    "distributed.admin.system-monitor.interval": "10 s",
+    "distributed.admin.system-monitor.interval": "600 s",
     "distributed.worker.profile.enabled": False,
 }
 """Dask's settings for many workers in one process.
@@ -235,6 +235,9 @@ def run_workers(scheduler: str, number: int) -> None:
         await asyncio.gather(*(worker.finished() for worker in workers))
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # Once, and not in the thread of each worker.
+    load_recorded()
+    make_record()
     with dask.config.set(QUIET):
         asyncio.run(run())
 

@@ -19,10 +19,10 @@ from conformance.cluster.messages import (
     decode,
     encode,
     find_node_problem,
-    make_request,
 )
 from conformance.cluster.nodes import ask_node
 from conformance.cluster.placement import DEATHS, Placement
+from conformance.cluster.requests import RequestMaker
 from conformance.engine.batches import get_cell_key
 from conformance.engine.cache.blobs import BLOBS, BlobStore
 from conformance.engine.job import FinishedJob, RecordedJob, relocate_error
@@ -109,13 +109,16 @@ class Dispatcher:
         self._describe = describe
         self._client = client
         self._options = options
-        self._locks = locks
         self._content = content
         self._question = NodeQuestion(content=content)
         self._jobs = {job.id: job for job in jobs}
         self._placement = Placement(jobs, estimate)
         self._blobs = BlobStore(Path(content.folder) / BLOBS)
         self._topic = f"{NAME}-{secrets.token_hex(8)}"
+        self._requests = RequestMaker(
+            self._topic, locks, content, spawn=options.spawn,
+            require_platform=options.require_platform,
+        )  # fmt: skip
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         self._tasks: dict[str, Future[bytes]] = {}
         self._batches: dict[str, tuple[str, str]] = {}
@@ -216,11 +219,7 @@ class Dispatcher:
         key = f"{self._topic}-{batch.key}"
         try:
             suite = None if self._describe is None else self._describe(batch.jobs[0])
-            request = make_request(
-                key, self._topic, batch.jobs, self._locks, self._content,
-                spawn=self._options.spawn, require_platform=self._options.require_platform,
-                suite=suite,
-            )  # fmt: skip
+            request = self._requests.make_request(key, batch.jobs, suite)
         except OSError as error:
             raise InfrastructureError(f"a case file cannot be read: {error}") from None
         self._batches[key] = (address, batch.key)

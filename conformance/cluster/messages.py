@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from conformance import __version__
 from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock, get_host
-from conformance.cluster.suite_batch import SuiteSpec, locate_tests
+from conformance.cluster.suite_batch import SuiteSpec
 from conformance.compression import DecompressionError, compress, decompress
-from conformance.corpus.discovery import list_helpers
 from conformance.corpus.project import hash_code, list_modules
 from conformance.engine.job import Job, PlannedCell
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
 from conformance.model.case import Case
 from conformance.model.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VERSION: Final = 2
 """Version of the messages; a change of any struct below is a new version."""
@@ -98,7 +93,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     """A job of a batch.
 
     Attributes:
-        case: The case, without what only a judge needs.
+        case: The case as it is sent, see `conformance.cluster.requests.shorten`.
         alone: See `Job.alone`.
         may_share: See `Job.may_share`.
         measure: See `Job.measure`.
@@ -122,13 +117,13 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
         )  # fmt: skip
 
     @classmethod
-    def of(cls, job: Job) -> JobSpec:
-        """Return the specification of a job."""
-        # A node observes and does not judge. Without these fields a case is a third as large.
-        case = replace(
-            job.case, doc="", code="", source="", records="", deviations=(), facts={}, policy={},
-            budgets=(), home=None, arguments="",
-        )  # fmt: skip
+    def of(cls, job: Job, case: Case) -> JobSpec:
+        """Return the specification of a job.
+
+        Args:
+            job: The job.
+            case: Its case as it is sent.
+        """
         return cls(case, job.alone, job.may_share, job.measure)
 
 
@@ -313,50 +308,6 @@ def _make_head(kind: type[msgspec.Struct]) -> bytes:
 
 def _hash(body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=16).hexdigest().encode()
-
-
-def make_request(
-    key: str,
-    topic: str,
-    jobs: Sequence[Job],
-    locks: Mapping[str, Lock],
-    content: ContentPlace,
-    *,
-    spawn: bool = False,
-    require_platform: bool = False,
-    suite: SuiteSpec | None = None,
-) -> BatchRequest:
-    """Return the request of a batch.
-
-    Args:
-        key: Key of the batch.
-        topic: Topic of the events with its records.
-        jobs: Jobs of one cell.
-        locks: Lock of each cell, by cell id.
-        content: Place of artifacts.
-        spawn: Whether each job gets a fresh interpreter.
-        require_platform: Whether a missing accelerator is a fault of the host.
-        suite: Suite of the jobs, None if they are cases.
-
-    Raises:
-        OSError: If a case file cannot be read.
-    """
-    planned = jobs[0].planned
-    files: list[Path] = []
-    if suite is None:
-        cases = {job.case.file for job in jobs}
-        helpers = (list_helpers(folder) for folder in {file.parent for file in cases})
-        files = sorted({*cases, *chain.from_iterable(helpers)})
-    else:
-        jobs = locate_tests(jobs)
-    return BatchRequest(
-        key=key, topic=topic, cell=CellSpec.of(planned, locks[planned.cell.id]),
-        jobs=tuple(map(JobSpec.of, jobs)), content=content, spawn=spawn,
-        require_platform=require_platform, suite=suite,
-        files={str(file): file.read_bytes() for file in files},
-        # Generated cases call functions and scripts of the user, which are not sent.
-        in_place=any(job.case.home is not None for job in jobs),
-    )  # fmt: skip
 
 
 def _encode_path(value: Any) -> str:

@@ -33,6 +33,11 @@ SESSION: Final = 20.0
 """Estimated seconds of a batch of tests at the end of a run: each starts a session of pytest."""
 SHORTEST: Final = 2.0
 """Estimated seconds of a batch at the end of a run; shorter ones cost more than they balance."""
+DISPATCH: Final = 0.02
+"""Seconds that the run takes to send a batch and to take its results, while other batches wait.
+
+With hundreds of nodes, shorter batches would end faster than the run can send the next ones.
+"""
 START: Final = 10.0
 """Estimated seconds to start one more worker of a cell."""
 DEATHS: Final = 3
@@ -327,7 +332,7 @@ class Placement:
         queue = self._cells[cell]
         slots = sum(node.slots for node in self._nodes.values())
         is_suite = queue.jobs[0].case.kind == "test"
-        least = SESSION if is_suite else SHORTEST
+        least = max(SESSION if is_suite else SHORTEST, DISPATCH * slots)
         limit = min(LONGEST, max(least, self._seconds / (ROUNDS * slots)))
         jobs, seconds = take_batch(queue.jobs, limit, self._estimate)
         queue.seconds -= seconds

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.cells.lock import Lock, get_host
+from conformance.cells.lock import get_host
 from conformance.cluster.messages import (
     BatchEnd,
-    BatchRequest,
     BatchUpdate,
     ContentPlace,
     JobReport,
@@ -22,36 +18,12 @@ from conformance.cluster.messages import (
     describe_harness,
     encode,
     find_node_problem,
-    make_request,
 )
-from conformance.model.case import Deviation
 from conformance.model.outcome import Verdict
 from tests.engine.records import record
-from tests.engine.worlds import job, planned
 
 CONTENT = ContentPlace(folder="/cache", token="t" * 32)
 FACTS = NodeFacts(harness=describe_harness(), host=get_host(), machine="m", processor="p", slots=1)
-
-
-def test_a_request_has_all_that_a_job_needs(tmp_path: Path) -> None:
-    """The node makes the same job of it, with the same key and request."""
-    place = planned("0.6.0", devices=4, pins=("numpy==2.0.2",), config={"jax_x": "1"}.items())
-    one = job(tmp_path, "case[2]", place, params={"n": 2, "of": [1, 2]}, x64=True,
-              deviations=(Deviation(reason="known"),), doc="text")  # fmt: skip
-    one = replace(one, alone=True, may_share=True, measure={"sizes": [1, 2]})
-    one.case.file.parent.mkdir()
-    one.case.file.write_text("pass\n")
-    (tmp_path / "family" / "_helpers.py").write_text("X = 1\n")
-    locks = {place.cell.id: Lock(text="# lock\n", path=Path("lock.txt"))}
-    sent = decode(encode(make_request("k", "t", [one], locks, CONTENT)), BatchRequest)
-    cell = sent.cell.make_cell()
-    (spec,) = sent.jobs
-    assert spec.make_job(cell).request() == one.request()
-    assert cell == place
-    assert sent.cell.make_lock() == locks[place.cell.id]
-    assert {Path(name).name for name in sent.files} == {"topic.py", "_helpers.py"}
-    # Only a judge needs them.
-    assert (spec.case.deviations, spec.case.doc) == ((), "")
 
 
 RECORDS = st.builds(

@@ -17,9 +17,9 @@ from conformance.cluster.messages import (
     BatchUpdate,
     ContentPlace,
     decode,
-    make_request,
 )
 from conformance.cluster.node import Node
+from conformance.cluster.requests import RequestMaker
 from conformance.engine.cache.blobs import BLOBS, BlobStore, hash_blob
 from conformance.engine.record_judge import make_record
 from conformance.errors import InfrastructureError
@@ -51,7 +51,7 @@ def request_of(*jobs: Job, content: ContentPlace = ELSEWHERE) -> BatchRequest:
     """Return the request of a batch."""
     planned = jobs[0].planned
     locks = {planned.cell.id: lock_of(planned.cell)}
-    return make_request("key", "topic", jobs, locks, content)
+    return RequestMaker("topic", locks, content).make_request("key", jobs)
 
 
 def run(node: Node, request: BatchRequest) -> BatchUpdate:

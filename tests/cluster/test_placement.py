@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from conformance.cluster.placement import DEATHS, LONGEST, START, NodeState, Placement
+from conformance.cluster.placement import (
+    DEATHS,
+    DISPATCH,
+    LONGEST,
+    SHORTEST,
+    START,
+    NodeState,
+    Placement,
+)
 from conformance.engine.batches import MOST
 from tests.engine.worlds import job, planned
 
@@ -108,6 +116,16 @@ def test_batches_become_smaller_towards_the_end() -> None:
     assert max(sizes) <= LONGEST
     assert max(len(batch.jobs) for _, batch in ran) <= MOST
     assert sizes[-1] <= max(sizes) / 10
+
+
+def test_batches_of_hundreds_of_nodes_are_longer_at_the_end() -> None:
+    """They end one after the other, and the run sends the next batch of each."""
+    nodes = [f"node{n}" for n in range(600)]
+    *sizes, _ = sorted(
+        (batch.seconds for _, batch in run_all(placed(jobs_of(("0.6.0", 9000)), *nodes))),
+        reverse=True,
+    )
+    assert sizes[-1] == DISPATCH * len(nodes) > 5 * SHORTEST
 
 
 def test_a_batch_does_not_begin_another_file_when_it_has_enough_work() -> None:
