@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -47,8 +49,47 @@ def explain_interrupt(remedy: str) -> Iterator[None]:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
 
 
+class RunProgress(Protocol):
+    """Shows the progress of a run."""
+
+    def take(self, record: Record) -> None:
+        """Show a job that ended.
+
+        Args:
+            record: Its final record.
+        """
+
+    def rerun(self, record: Record) -> None:
+        """Show a job whose result is unexpected, so that it runs again.
+
+        Args:
+            record: Its record so far.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgressBar:
+    """A bar, below the results that need attention."""
+
+    progress: Progress
+    task: TaskID
+
+    def take(self, record: Record) -> None:
+        if record.verdict not in QUIET:
+            self._print(record, "")
+        self.progress.update(self.task, advance=1, description=record.cell)
+
+    def rerun(self, record: Record) -> None:
+        self._print(record, ", to be rerun")
+
+    def _print(self, record: Record, more: str) -> None:
+        verdict = Text(record.verdict, COLOURS[record.verdict])
+        place = f" {record.case} on {record.cell}{more}"
+        self.progress.console.print(verdict.append(place, "default"))
+
+
 @contextmanager
-def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[[Record], None]]:
+def live_progress(console: Console, jobs: int, cells: int) -> Iterator[RunProgress]:
     """Show the progress of a run.
 
     Args:
@@ -57,12 +98,12 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
         cells: Number of cells.
 
     Yields:
-        A function to call with each final record.
+        The progress, to be told of each record.
     """
     console.print(f"{plural(jobs, 'job')} in {plural(cells, 'cell')}")
     if not console.is_terminal:
         with ProgressLines(jobs) as lines:
-            yield lines.take
+            yield lines
         return
     columns = (
         TextColumn("{task.description}"),
@@ -73,17 +114,7 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
         TimeRemainingColumn(elapsed_when_finished=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=jobs)
-
-        def take(record: Record) -> None:
-            if record.verdict not in QUIET:
-                verdict = Text(record.verdict, COLOURS[record.verdict])
-                progress.console.print(
-                    verdict.append(f" {record.case} on {record.cell}", "default")
-                )
-            progress.update(task, advance=1, description=record.cell)
-
-        yield take
+        yield _ProgressBar(progress, progress.add_task("", total=jobs))
 
 
 @contextmanager

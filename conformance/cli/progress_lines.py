@@ -36,6 +36,7 @@ class ProgressLines:
     def __init__(self, total: int = 0) -> None:
         self._total = total
         self._counts: Counter[str] = Counter()
+        self._rerun: set[tuple[str, str]] = set()
         self._printed = 0
         self._last = time.monotonic()
         self._lock = threading.Lock()
@@ -58,10 +59,20 @@ class ProgressLines:
         """
         with self._lock:
             self._counts[record.verdict] += 1
+            self._rerun.discard((record.case, record.cell))
             done, since = self._counts.total(), time.monotonic() - self._last
             tenth = bool(self._total) and (done - self._printed) * TENTHS >= self._total
             if since >= INTERVAL or (tenth and since >= LEAST):
                 self._print()
+
+    def rerun(self, record: Record) -> None:
+        """Count a job that is not over: its result is unexpected, so that it runs again.
+
+        Args:
+            record: The job.
+        """
+        with self._lock:
+            self._rerun.add((record.case, record.cell))
 
     def _print_periodically(self) -> None:
         # Polled each second, so that the end of the block does not wait for half a minute.
@@ -77,4 +88,5 @@ class ProgressLines:
             f"{count:,} {verdict}" for verdict, count in sorted(self._counts.items())
         )
         jobs = f"{done:,} of {plural(self._total, 'job')}" if self._total else plural(done, "job")
-        click.echo(f"{jobs} done{': ' if counts else ''}{counts}", err=True)
+        again = f"; {len(self._rerun):,} unexpected, to be rerun" if self._rerun else ""
+        click.echo(f"{jobs} done{': ' if counts else ''}{counts}{again}", err=True)

@@ -103,9 +103,10 @@ def command(
     with start_run(RunRequest(**request), options, output.print) as started:
         run = started.run
         # The bar is closed before the report is printed to the same console.
-        progress = live_progress(console, len(run.plan.jobs), len(run.plan.cells))
+        shown = live_progress(console, len(run.plan.jobs), len(run.plan.cells))
         # Only the jobs: an interrupt of the report leaves nothing to resume.
-        with explain_interrupt(started.remedy), progress as run.progress:
+        with explain_interrupt(started.remedy), shown as progress:
+            run.progress, run.rerun = progress.take, progress.rerun
             records = started.execute()
         # Still under the lock of the directory: a second --resume must not append in between.
         report, code = started.conclude(records, compared)

@@ -93,7 +93,7 @@ def run(*, output: Output, site: bool | None, verbose: bool, **given: Any) -> in
             collected = prepared.collect()
         cells = len(collected.plan.cells)
         with live_progress(console, collected.attempts, cells) as progress:
-            records = collected.execute(progress)
+            records = collected.execute(progress.take, progress.rerun)
     report, code = collected.conclude(records)
     output.print(*collected.render_lines(report, records, every=verbose))
     write_outputs(report, prepared.directory, output, site=site)

@@ -13,7 +13,7 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.cache.results import ResultCache
@@ -42,6 +42,7 @@ class JobRunner:
         cache: Observations of earlier runs; receives the new ones.
         judge: Judges the records, with the same blobs.
         blobs: Receives the artifacts.
+        rerun: Called with each unexpected record whose job `run_confirmed` runs again.
         cached: Ids of the jobs that `run_confirmed` found in the cache or added to it.
     """
 
@@ -49,6 +50,7 @@ class JobRunner:
     cache: ResultCache
     judge: Judge
     blobs: BlobStore
+    rerun: Callable[[Record], None] = field(default=lambda _: None)
     cached: set[tuple[str, str]] = field(default_factory=set)
 
     def run(self, jobs: Iterable[Job], *, again: bool = False) -> Iterator[tuple[Job, Record]]:
@@ -100,16 +102,18 @@ class JobRunner:
                 missing.append(replace(job, may_share=self.judge.expects_golden(job)))
             elif _needs_confirmation(known):
                 unconfirmed[job.id] = (job, [known])
+                self.rerun(known)
             else:
                 yield known
                 self.cached.add(job.id)
         for job, record, values, same_host in execute_jobs(self.executor, missing, self.blobs):
             judged = self._judge(job, record, values)
-            if job.may_share and judged.verdict not in EQUAL:
-                # Another job of its process may be the reason: this was no attempt.
-                unconfirmed[job.id] = (job, [])
-            elif _needs_confirmation(judged):
-                unconfirmed[job.id] = (job, [record])
+            # Another job of its process may be the reason: this was no attempt.
+            is_void = job.may_share and judged.verdict not in EQUAL
+            if is_void or _needs_confirmation(judged):
+                unconfirmed[job.id] = (job, [] if is_void else [record])
+                if judged.unexpected:
+                    self.rerun(judged)
             else:
                 # The record first: a cache whose disk is full must not cost the run a record.
                 yield judged

@@ -56,6 +56,7 @@ class Run:
         cache: Observations and verdicts of earlier runs.
         judge: Judges the records, with the blobs of the directory.
         progress: Called with each final record.
+        rerun: Called with each unexpected record whose job runs again before it is reported.
         calibration: The jobs that are known to be unstable on this host.
     """
 
@@ -65,6 +66,7 @@ class Run:
     cache: ResultCache
     judge: Judge
     progress: Progress = field(default=lambda _: None)
+    rerun: Progress = field(default=lambda _: None)
     calibration: Calibration = field(default_factory=Calibration)
 
     def execute(self) -> list[Record]:
@@ -78,8 +80,9 @@ class Run:
             CorruptRunError: If the directory holds a record that cannot be read.
         """
         runner = JobRunner(
-            executor=self.executor, cache=self.cache, judge=self.judge, blobs=self.directory.blobs
-        )
+            executor=self.executor, cache=self.cache, judge=self.judge, blobs=self.directory.blobs,
+            rerun=self.rerun,
+        )  # fmt: skip
         records = {(record.case, record.cell): record for record in self._load_recorded()}
         # An unstable job depends on the calibration, which is no part of the key of a verdict.
         files = [

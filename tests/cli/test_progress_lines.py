@@ -56,6 +56,22 @@ def test_short_run_prints_no_progress(
     assert print_lines(capsys, monkeypatch, 0.05, 40) == []
 
 
+def test_progress_counts_unexpected_results_that_wait_for_another_attempt(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until they are over."""
+    monkeypatch.setattr(progress_lines, "INTERVAL", 0.0)
+    lines = ProgressLines(40)
+    wrong = record("f/wrong", "c", Verdict.REGRESSED)
+    lines.rerun(wrong)
+    lines.take(record("f/good", "c", Verdict.MATCH))
+    lines.take(wrong)
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 40 jobs done: 1 match; 1 unexpected, to be rerun",
+        "2 of 40 jobs done: 1 match, 1 regressed",
+    ]
+
+
 def test_progress_prints_a_line_while_no_job_ends(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

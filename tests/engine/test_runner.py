@@ -346,6 +346,21 @@ def test_progress_is_called_once_for_each_job(world: World) -> None:
         assert sorted(heard) == ["family/one", "family/three", "family/two"]
 
 
+def test_unexpected_results_are_told_before_they_are_confirmed(world: World) -> None:
+    """They wait for all other jobs, which may take an hour; an interrupt would hide them."""
+    world.script.answers["two"] = [wrong]
+    plan = Plan(jobs=tuple(world.jobs), exclusions=(), cells=(world.jobs[0].planned,))
+    heard: list[str] = []
+    directory = RunDirectory(world.folder / "r")
+    Run(
+        plan, directory, world.script, ResultCache(world.folder / "cache"), Judge(directory.blobs),
+        progress=lambda one: heard.append(f"{one.case} {one.verdict}"),
+        rerun=lambda one: heard.append(f"{one.case} {one.verdict}, again"),
+    ).execute()  # fmt: skip
+    told = heard.index("family/two regressed, again")
+    assert told < heard.index("family/three new") < heard.index("family/two regressed")
+
+
 def make_record(verdict: Verdict, conformance: Conformance = Conformance.CONFORMS) -> Record:
     """Return a judged record."""
     outcome = Outcome.INFRA if verdict is Verdict.INFRA else Outcome.OK

@@ -158,11 +158,14 @@ class CollectedRun:
         """Attempts of all tests together."""
         return len(self.plan.jobs) * (self.origin.options.repeat or 1)
 
-    def execute(self, progress: Callable[[Record], None]) -> list[Record]:
+    def execute(
+        self, progress: Callable[[Record], None], rerun: Callable[[Record], None]
+    ) -> list[Record]:
         """Run every test, and return the record of each.
 
         Args:
             progress: Called with the record of each attempt, also of repeated ones.
+            rerun: See `conformance.engine.runner.Run`.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -172,8 +175,9 @@ class CollectedRun:
         judge = session.make_judge(directory.blobs)
         if options.repeat is None:
             run = Run(
-                self.plan, directory, self.executor, session.results, judge, progress=progress
-            )
+                self.plan, directory, self.executor, session.results, judge, progress=progress,
+                rerun=rerun,
+            )  # fmt: skip
             return run.execute()
         return RepeatedRun(
             plan=self.plan, directory=directory, executor=self.executor,
