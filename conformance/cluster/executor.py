@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import secrets
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from conformance.cluster.messages import ContentPlace
 from conformance.engine.batches import order_by_cell
 from conformance.engine.local_executor import make_unstarted
 from conformance.files import write_atomically
+from conformance.garbage_collection import exempt_from_garbage_collection
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -79,22 +79,12 @@ class DaskExecutor:
                 estimate=self._estimate, describe=self._describe,
             )  # fmt: skip
             stack.callback(dispatcher.close)
-            stack.enter_context(_keep_from_collector())
+            stack.enter_context(exempt_from_garbage_collection())
             try:
                 yield from dispatcher.run()
             finally:
                 self._identities.update(dispatcher.identities)
                 self.started += dispatcher.started
-
-
-@contextmanager
-def _keep_from_collector() -> Iterator[None]:
-    """Exempt what exists from garbage collection: a million jobs take a second to traverse."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 @contextmanager
