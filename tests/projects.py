@@ -46,7 +46,7 @@ def two(env):
 """
 HEAD, ONE, TWO = GOOD.split("\n\n\n")
 """`GOOD` in parts: imports, and two cases that conform."""
-PROGRESS = re.compile(r"^[\d,]+ (of [\d,]+ )?jobs? done\b.*\n", re.MULTILINE)
+PROGRESS = re.compile(r"^([a-z ]+: )?[\d,]+ (of [\d,]+ )?jobs? done\b.*\n", re.MULTILINE)
 
 
 def without_progress(output: str) -> str:

@@ -30,10 +30,11 @@ class ProgressLines:
     environments are created.
 
     Args:
-        total: Number of jobs, 0 if it is unknown.
+        total: Number of jobs, 0 until a phase begins.
     """
 
     def __init__(self, total: int = 0) -> None:
+        self._phase = ""
         self._total = total
         self._counts: Counter[str] = Counter()
         self._rerun: set[tuple[str, str]] = set()
@@ -50,6 +51,17 @@ class ProgressLines:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+
+    def begin(self, phase: str, total: int) -> None:
+        """Begin a phase, whose jobs are counted from zero.
+
+        Args:
+            phase: Its name.
+            total: Number of its jobs.
+        """
+        with self._lock:
+            self._phase, self._total, self._printed = f"{phase}: ", total, 0
+            self._counts.clear()
 
     def take(self, record: Record) -> None:
         """Count a job, and print a line if it is time for one.
@@ -89,4 +101,4 @@ class ProgressLines:
         )
         jobs = f"{done:,} of {plural(self._total, 'job')}" if self._total else plural(done, "job")
         again = f"; {len(self._rerun):,} unexpected, to be rerun" if self._rerun else ""
-        click.echo(f"{jobs} done{': ' if counts else ''}{counts}{again}", err=True)
+        click.echo(f"{self._phase}{jobs} done{': ' if counts else ''}{counts}{again}", err=True)

@@ -113,8 +113,8 @@ def command(
     console = open_console(stderr=output.prints_json or str(markdown_file) == STANDARD_OUTPUT)
     # Outside of the interrupt block: nothing is recorded yet that the same command could reuse.
     run = UpgradeRun(load_context(), (before, after), select, UpgradeOptions(**options))
-    with explain_interrupt(RESTART), trials_progress(console) as take:
-        upgraded = run.execute(take)
+    with explain_interrupt(RESTART), trials_progress(console) as progress:
+        upgraded = run.execute(progress.begin, progress.take)
     # Without the interrupt block: an interrupted `blame` returns its results so far.
     with console.status("", spinner="line") as status:
         upgraded, complete = run.blame(upgraded, status.update)

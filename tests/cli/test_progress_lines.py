@@ -72,6 +72,23 @@ def test_progress_counts_unexpected_results_that_wait_for_another_attempt(
     ]
 
 
+def test_progress_counts_each_phase_from_zero(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search knows the number of its next jobs alone."""
+    monkeypatch.setattr(progress_lines, "INTERVAL", 0.0)
+    lines = ProgressLines()
+    for phase, total in {"both ends": 2, "releases between": 1}.items():
+        lines.begin(phase, total)
+        for number in range(total):
+            lines.take(record(f"f/{number}", "c", Verdict.MATCH))
+    assert capsys.readouterr().err.splitlines() == [
+        "both ends: 1 of 2 jobs done: 1 match",
+        "both ends: 2 of 2 jobs done: 2 match",
+        "releases between: 1 of 1 job done: 1 match",
+    ]
+
+
 def test_progress_prints_a_line_while_no_job_ends(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,11 +104,14 @@ class UpgradeRun:
         )  # fmt: skip
         self._exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
 
-    def execute(self, take: Callable[[Record], None]) -> UpgradeResult:
+    def execute(
+        self, begin: Callable[[str, int], None], take: Callable[[Record], None]
+    ) -> UpgradeResult:
         """Try the cases at both ends and in between as needed, and write the run.
 
         Args:
-            take: Called with each record.
+            begin: Called with the name of each phase and the number of its jobs.
+            take: Called with the record of each job.
 
         Returns:
             What changed, without the packages that made the changes.
@@ -118,11 +121,10 @@ class UpgradeRun:
         """
         jobs = 0
         with closing(Results(self.directory)) as results:
-            for record in self._upgrade.run():
+            for record in self._upgrade.run(begin, take):
                 jobs += 1
                 # A recalled record need not survive a power failure: it would be recalled again.
                 results.append(record, sync=not record.cached)
-                take(record)
         upgraded = UpgradeResult(
             compared=tuple(self._upgrade.list_comparisons()), left_out=self._exclusions, jobs=jobs,
             root=str(self._subject.root),

@@ -22,7 +22,7 @@ from conformance.triage.upgrade.comparison import ComparedCase, UpgradeStep
 from conformance.triage.upgrade.effect import BREAKING, Effect, classify_change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from conformance.engine.cache.blobs import BlobStore
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from conformance.triage.upgrade.comparison import UpgradeAxis
 
     Jobs = dict[Job, tuple["CaseUpgrade", int]]
+    Begin = Callable[[str, int], None]
+    Take = Callable[[Record], None]
 
 ATTEMPTS: Final = 3
 """Number of further attempts of a change without a reference."""
@@ -194,25 +196,38 @@ class Upgrade:
         self._runner, self._blobs = runner, blobs
         self._thorough = thorough
 
-    def run(self) -> Iterator[Record]:
+    def run(self, begin: Begin = lambda *_: None, take: Take = lambda _: None) -> Iterator[Record]:
         """Try everything that must be tried, and yield the record of each new job.
 
         Both sides of each change are tried once more at the end: a flaky case has no other result.
         Without a reference, two attempts may agree by chance, so two more follow.
 
+        Args:
+            begin: Called with the name of each phase and the number of its jobs.
+            take: Called with the record of each job, also of those that are tried again.
+
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        while jobs := self._plan_jobs():
+        phase = "all releases" if self._thorough else "both ends"
+        # A change may break similar cases for some releases, so the others of the file are tried
+        # where a case breaks: of all cases, one breaks on nearly every release. Only after
+        # bisection, since before it most of these jobs would show nothing.
+        while (jobs := self._plan_jobs()) or (jobs := self._plan_shared()):
+            begin(phase, len(jobs))
+            phase = "releases between"
             for job, record in self._runner.run(jobs):
                 line, place = jobs[job]
                 line.take(place, self._store(record))
+                take(record)
                 yield record
         for number in range(ATTEMPTS):
             attempts = number + 2  # the first one was not for confirmation
-            doubted = self._plan_confirmation(attempts, unjudged=number > 0)
+            if doubted := self._plan_confirmation(attempts, unjudged=number > 0):
+                begin("changes again", len(doubted))
             for job, record in self._runner.run(doubted, again=True):
                 line, place = doubted[job]
+                take(record)
                 if not record.outcome.observed:
                     continue
                 line.confirm(place, self._store(record))
@@ -233,28 +248,24 @@ class Upgrade:
         return StoredJob(record, self._blobs)
 
     def _plan_jobs(self) -> Jobs:
-        """Return the jobs to try next, ordered by cell, so that jobs of a cell share a worker."""
-        wanted = [
+        """Return the jobs to try next."""
+        return _order_jobs(
             (place, line)
             for line in self.cases
             for place in line.choose_places(every=self._thorough)
-        ]
-        # A change may break similar cases for some releases, so the others of the file are tried
-        # where a case breaks: of all cases, one breaks on nearly every release. Only after
-        # bisection, since before it most of these jobs would show nothing.
-        wanted = wanted or list(self._find_shared())
-        wanted.sort(key=lambda pair: pair[0])
-        return {line.make_job(place): (line, place) for place, line in wanted}
+        )
 
-    def _find_shared(self) -> Iterator[tuple[int, CaseUpgrade]]:
-        """Yield the untried cases at every place where another case of their file is broken."""
+    def _plan_shared(self) -> Jobs:
+        """Return the untried cases at every place where another case of their file is broken."""
         broken: dict[tuple[str, Path], set[int]] = {}
         for line in self.cases:
             broken.setdefault(line.neighbours, set()).update(line.find_broken())
-        for line in self.cases:
-            if not line.refusal:
-                untried = broken[line.neighbours].intersection(line.points) - line.sides.keys()
-                yield from ((place, line) for place in untried)
+        return _order_jobs(
+            (place, line)
+            for line in self.cases
+            if not line.refusal
+            for place in broken[line.neighbours].intersection(line.points) - line.sides.keys()
+        )
 
     def _plan_confirmation(self, attempts: int, *, unjudged: bool) -> Jobs:
         """Return the jobs to confirm: both sides of every change, or those without a reference.
@@ -271,3 +282,9 @@ class Upgrade:
             if not unjudged or (line.is_unjudged(place) and not line.flaky)
             if line.sides[place].record.attempts < attempts
         }
+
+
+def _order_jobs(wanted: Iterable[tuple[int, CaseUpgrade]]) -> Jobs:
+    """Return jobs ordered by cell, so that jobs of a cell share a worker."""
+    ordered = sorted(wanted, key=lambda pair: pair[0])
+    return {line.make_job(place): (line, place) for place, line in ordered}

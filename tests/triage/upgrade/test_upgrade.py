@@ -115,6 +115,21 @@ def test_the_release_of_a_change_is_found(tmp_path: Path, release: str) -> None:
     assert len(world.asked) - len(again) <= len(RELEASES) - 1
 
 
+def test_each_phase_tells_its_jobs(tmp_path: Path) -> None:
+    """Both ends, the releases between them in several rounds, and both sides of the change."""
+    world = World(tmp_path, since("0.6.0", 1, "bad"))
+    upgrade = Upgrade(
+        [case("f/a")], [AXIS], root=tmp_path, runner=cast("Any", world), blobs=world.blobs
+    )
+    phases: list[tuple[str, int]] = []
+    taken: list[Record] = []
+    records = list(upgrade.run(lambda *phase: phases.append(phase), taken.append))
+    first, *between, last = phases
+    assert (first, last) == (("both ends", 2), ("changes again", 2))
+    assert {name for name, _ in between} == {"releases between"}
+    assert sum(jobs for _, jobs in phases) == len(taken) == len(records) + 2
+
+
 def test_an_unchanged_case_costs_few_jobs(tmp_path: Path) -> None:
     """Both ends, and the release in which another case breaks."""
     says = since("0.7.1", 1, "bad")
