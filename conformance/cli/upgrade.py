@@ -19,9 +19,10 @@ from conformance.cli.options import (
     with_option,
 )
 from conformance.cli.output import STANDARD_OUTPUT, json_option, open_console
-from conformance.cli.progress import explain_interrupt, trials_progress
+from conformance.cli.progress import explain_interrupt
 from conformance.cli.run_options import cache_options, write_site_of
 from conformance.cli.target_options import origin_options, suite_options
+from conformance.cli.trials_progress import trials_progress
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
