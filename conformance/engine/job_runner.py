@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.record_judge import execute_jobs, make_infra_end
+from conformance.engine.record_judge import execute_jobs, make_infra_end, name_golden_variant
 from conformance.errors import InfrastructureError
+from conformance.golden.document import GoldenError
+from conformance.golden.spans import find_span
 from conformance.judge.agreement import DISAGREE
 from conformance.model.outcome import Outcome, Verdict
 from conformance.wording import plural
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from conformance.engine.calibration import Calibration, UnstableJob
     from conformance.engine.job import Executor, Job
     from conformance.engine.record_judge import Judge
+    from conformance.golden.spans import SpanMatch
     from conformance.model.record import Record
     from conformance.model.value import Value
 
@@ -154,6 +157,30 @@ class JobRunner:
                     if is_sure:
                         confirmed = replace(again, attempts=len(attempts))
                         self._cache(job, confirmed, judged, same_host=same_host)
+
+    def find_golden_span(self, job: Job) -> SpanMatch[str] | None:
+        """Return the golden value or error of a job, None if there is none that can be read.
+
+        Args:
+            job: Any job.
+        """
+        if job.case.kind == "test":
+            return None
+        try:
+            spans = self.judge.store(job).load_ending_spans(job.case, name_golden_variant(job))
+        except GoldenError:  # a verdict says so
+            return None
+        return find_span(spans, job.planned.release)
+
+    def equals_golden(self, job: Job, record: Record) -> bool:
+        """Return whether a judged record equals the golden of its release, an earlier attempt.
+
+        Args:
+            job: The job.
+            record: Its record.
+        """
+        found = self.find_golden_span(job) if record.verdict in EQUAL else None
+        return found is not None and found.exact
 
     def cache_confirmed(self, job: Job, record: Record, attempts: int) -> None:
         """Cache a job whose attempts agreed, so that it is not confirmed again.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from conformance.golden.document import Tracks
+    from conformance.golden.document import Spans, Tracks
     from conformance.model.case import Case
 
 T = TypeVar("T")
@@ -119,6 +119,21 @@ class GoldenStore:
             exact=fingerprint if version == str(VERSION) else "",
             text=text,
         )
+
+    def load_ending_spans(self, case: Case, platform_variant: str) -> Spans:
+        """Return the spans of the value or error of a case, empty if nothing is recorded.
+
+        Args:
+            case: Any case.
+            platform_variant: Key of the cell variant, see `layout.make_variant_name`.
+
+        Raises:
+            GoldenError: If the file is corrupt or of another case.
+        """
+        document = self.load_document(case)
+        if document is None or document.tainted:
+            return ()
+        return document.variants.get(platform_variant, {}).get(ENDING, ())
 
     def load_document(self, case: Case) -> GoldenDocument | None:
         """Return the document of a case, None when the case has no goldens.

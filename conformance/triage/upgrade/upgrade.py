@@ -43,7 +43,19 @@ ATTEMPTS: Final = 3
 
 @dataclass(slots=True)
 class CaseUpgrade:
-    """The trials of a case on a platform."""
+    """The trials of a case on a platform.
+
+    Attributes:
+        case: The case.
+        described: Its description in a run.
+        axis: The cells.
+        sides: The jobs that can be compared, by place.
+        silent: Reasons why the others cannot, by place.
+        flaky: Why two attempts disagree, empty if they agree.
+        tried: Number of jobs.
+        recorded: Places on both sides of each change of the golden or of the declared deviations;
+            None until both ends are tried, and without a golden.
+    """
 
     case: Case
     described: RunCase
@@ -52,6 +64,7 @@ class CaseUpgrade:
     silent: dict[int, str] = field(default_factory=dict)
     flaky: str = ""
     tried: int = 0
+    recorded: frozenset[int] | None = None
     _changes: dict[tuple[int, int], Transition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,6 +89,11 @@ class CaseUpgrade:
     def points(self) -> tuple[int, ...]:
         """Places that can be compared, as far as known."""
         return tuple(n for n in range(len(self.axis.cells)) if n not in self.silent)
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether both ends were tried, and can be compared."""
+        return {0, len(self.axis.cells) - 1} <= self.sides.keys()
 
     def compare(self, before: int, after: int) -> Transition:
         """Return the change between two places that were tried."""
@@ -102,9 +120,12 @@ class CaseUpgrade:
         """Return the places to try next."""
         if self.refusal:
             return []
-        return choose_points(
-            self.points, self.sides, self.differs, coarse=self.axis.coarse, every=every
-        )
+        # Also if both ends are alike: a case may break between them.
+        recorded = (self.recorded or frozenset()).intersection(self.points)
+        if (untried := recorded - self.sides.keys()) and not every:
+            return sorted(untried)
+        coarse = () if recorded else self.axis.coarse
+        return choose_points(self.points, self.sides, self.differs, coarse=coarse, every=every)
 
     def find_broken(self) -> Iterator[int]:
         """Yield the first and the last place of each stretch where the case is broken."""
@@ -247,8 +268,30 @@ class Upgrade:
     def _store(self, record: Record) -> StoredJob:
         return StoredJob(record, self._blobs)
 
+    def _find_recorded_changes(self, line: CaseUpgrade) -> frozenset[int] | None:
+        """Return the places on both sides of each change of a case's golden, None without one.
+
+        A deviation that begins or ends is a change, too: that of a variant is in no golden.
+        """
+        known = {}
+        for place in line.points:
+            job = line.make_job(place)
+            if (golden := self._runner.find_golden_span(job)) is not None:
+                cell = job.planned
+                declared = [
+                    number
+                    for number, deviation in enumerate(line.case.deviations)
+                    if deviation.covers(cell.release, cell.cell.platform, cell.versions)
+                ]
+                known[place] = (golden.span.content, declared)
+        changes = find_changes(known, lambda before, after: known[before] != known[after])
+        return frozenset(chain.from_iterable(changes)) if known else None
+
     def _plan_jobs(self) -> Jobs:
         """Return the jobs to try next."""
+        for line in self.cases:
+            if line.recorded is None and line.has_ends:
+                line.recorded = self._find_recorded_changes(line)
         return _order_jobs(
             (place, line)
             for line in self.cases
@@ -256,14 +299,17 @@ class Upgrade:
         )
 
     def _plan_shared(self) -> Jobs:
-        """Return the untried cases at every place where another case of their file is broken."""
+        """Return the untried cases at every place where another case of their file is broken.
+
+        Only those without a golden, which would tell where they changed.
+        """
         broken: dict[tuple[str, Path], set[int]] = {}
         for line in self.cases:
             broken.setdefault(line.neighbours, set()).update(line.find_broken())
         return _order_jobs(
             (place, line)
             for line in self.cases
-            if not line.refusal
+            if not line.refusal and line.recorded is None
             for place in broken[line.neighbours].intersection(line.points) - line.sides.keys()
         )
 
@@ -281,6 +327,8 @@ class Upgrade:
             for place in dict.fromkeys(chain.from_iterable(line.find_changed()))
             if not unjudged or (line.is_unjudged(place) and not line.flaky)
             if line.sides[place].record.attempts < attempts
+            # The golden is another attempt, of another day and process.
+            if not self._runner.equals_golden(line.make_job(place), line.sides[place].record)
         }
 
 

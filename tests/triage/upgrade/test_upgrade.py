@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from conformance.cells.cell import Cell
 from conformance.engine.cache.blobs import BlobStore
 from conformance.engine.job import PlannedCell
+from conformance.golden.spans import Span, SpanMatch
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.value import encode_value
@@ -19,7 +21,7 @@ from conformance.triage.upgrade.upgrade import Upgrade
 from tests.builders import case, f32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from conformance.engine.job import Job
@@ -41,6 +43,8 @@ class World:
 
     judged = Conformance.CONFORMS
     """What the references say of values."""
+    golden: Mapping[str, str] = MappingProxyType({})
+    """Content of the golden of every case, by release."""
 
     def __init__(self, folder: Path, says: Callable[[str, str, bool], Any]) -> None:
         self.blobs = BlobStore(folder)
@@ -54,6 +58,19 @@ class World:
             assert job.alone is again
             self.asked.append((job.case.id, job.planned.release, again))
             yield job, self._record(job, self._says(job.case.id, job.planned.release, again))
+
+    def find_golden_span(self, job: Job) -> SpanMatch[str] | None:
+        """Return the golden of a release."""
+        release = job.planned.release
+        content = self.golden.get(release)
+        span = None if content is None else Span(release, release, content)
+        return None if span is None else SpanMatch(span, exact=True)
+
+    def equals_golden(self, job: Job, record: Record) -> bool:
+        """Say whether a job has the value, or the error, of the golden."""
+        found = self.find_golden_span(job)
+        content = record.signature.removeprefix("ValueError: ") or "1"
+        return found is not None and found.span.content == content
 
     def cache_confirmed(self, job: Job, record: Record, attempts: int) -> None:
         """Remember how often a job was tried."""
@@ -128,6 +145,41 @@ def test_each_phase_tells_its_jobs(tmp_path: Path) -> None:
     assert (first, last) == (("both ends", 2), ("changes again", 2))
     assert {name for name, _ in between} == {"releases between"}
     assert sum(jobs for _, jobs in phases) == len(taken) == len(records) + 2
+
+
+def upgraded_with_golden(
+    folder: Path, says: Callable[[str, str, bool], Any], golden: Iterable[str]
+) -> tuple[ComparedCase, World]:
+    """Upgrade a case whose golden has a text on each release."""
+    world = World(folder, says)
+    world.golden = dict(zip(RELEASES, golden, strict=True))
+    upgrade = Upgrade([case("f/a")], [AXIS], root=folder, runner=cast("Any", world),
+                      blobs=world.blobs)  # fmt: skip
+    list(upgrade.run())
+    (one,) = upgrade.list_comparisons()
+    return one, world
+
+
+def test_both_sides_of_a_change_of_the_golden_are_tried(tmp_path: Path) -> None:
+    """And nothing else; the golden is the other attempt of a job that equals it."""
+    one, world = upgraded_with_golden(tmp_path, since("0.7.1", 1, "bad"), ["1"] * 5 + ["bad"] * 3)
+    assert [AXIS.labels[step.after] for step in one.steps] == ["0.7.1"]
+    assert world.asked == [("f/a", at, False) for at in ("0.5.3", "0.8.0", "0.7.0", "0.7.1")]
+
+
+def test_a_change_between_ends_that_are_alike_is_found_by_the_golden(tmp_path: Path) -> None:
+    """It is undone before the end."""
+    says = dict(zip(RELEASES, (1, 1, "bad", "bad", 1, 1, 1, 1), strict=True))
+    one, _ = upgraded_with_golden(tmp_path, lambda _, at, __: says[at], map(str, says.values()))
+    assert [AXIS.labels[step.after] for step in one.steps] == ["0.6.1", "0.7.0"]
+    assert one.effect is Effect.UNCHANGED
+
+
+def test_a_change_elsewhere_than_that_of_the_golden_is_found(tmp_path: Path) -> None:
+    """The experiment counts, and what differs from the golden is tried again."""
+    one, world = upgraded_with_golden(tmp_path, since("0.7.1", 1, "bad"), ["1"] + ["bad"] * 7)
+    assert [AXIS.labels[step.after] for step in one.steps] == ["0.7.1"]
+    assert [at for _, at, again in world.asked if again] == ["0.7.0"]
 
 
 def test_an_unchanged_case_costs_few_jobs(tmp_path: Path) -> None:
