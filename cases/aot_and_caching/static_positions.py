@@ -1,4 +1,4 @@
-"""Positions of static arguments: in any order, and counted from the end."""
+"""Positions of static and donated arguments: in any order, and counted from the end."""
 
 from __future__ import annotations
 
@@ -100,3 +100,29 @@ def shape_with_a_static_argument(env):
     """`jax.eval_shape` of a jitted function accepts its static arguments."""
     f = jax.jit(lambda x, n: x.reshape(n, -1), static_argnums=1)
     return Observed(jax.eval_shape(f, np.zeros(6, np.float32), 2).shape, (2, 3))
+
+
+DONATES_NOTHING = deviation(
+    outcome="ok",
+    reason="the position is accepted, and no argument is donated",
+    issue="jax-ml/jax@462e5c603a6c",
+)
+
+
+@probe(
+    source="jax-ml/jax@462e5c603a6c",
+    params={"any_number": {"mapped": False}, "pmap": {"mapped": True}},
+    deviations=[DONATES_NOTHING],
+)
+def donated_position_from_the_end(env, mapped):
+    """`donate_argnums=-1` is ignored by `jit` of a function of `*args`, and by `pmap`."""
+    if mapped:
+        # pmap donates only arrays that are split over devices.
+        add = jax.pmap(lambda x, y: x + y, donate_argnums=-1)
+        split = jax.pmap(lambda x: x)
+        x, y = (split(np.ones((1, 8), np.float32)) for _ in range(2))
+    else:
+        add = jax.jit(lambda *args: args[0] + args[1], donate_argnums=-1)
+        x, y = (jax.device_put(np.ones(8, np.float32)) for _ in range(2))
+    add(x, y)
+    return Observed([x.is_deleted(), y.is_deleted()], reference=[False, True])

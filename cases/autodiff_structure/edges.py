@@ -265,3 +265,66 @@ def slope_in_the_tail(env, name):
     fn, x, slope = TAILS[name]
     result = jax.jit(jax.grad(fn))(np.float32(x))
     return Observed(_replace_nan(result), np.float64(slope))
+
+
+POWER_OF_ZERO = deviation(
+    params=["gammainc", "gammaincc"],
+    outcome="ok",
+    reason="the exponential of (a - 1) log(x) - x, with 0 times minus infinity",
+)
+ZERO_TIMES_POLE = deviation(
+    params=["third_of_square"],
+    outcome="ok",
+    reason="the factor 0 is multiplied by 0 to the power of -1, which is infinite",
+)
+VALUE_OVERFLOWS = deviation(
+    params=["exp2"],
+    outcome="ok",
+    reason="the value, which is infinite, is multiplied by the logarithm of 2",
+    issue="jax-ml/jax#40382",
+)
+ENDS = {
+    "gammainc": (lambda x: special.gammainc(jnp.float32(1), x), 0, 1),
+    "gammaincc": (lambda x: special.gammaincc(jnp.float32(1), x), 0, -1),
+    "second_of_square": (jax.grad(lambda x: x**2.0), 0, 2),
+    "third_of_square": (jax.grad(jax.grad(lambda x: x**2.0)), 0, 0),
+    "exp2": (jnp.exp2, 128.25, 2 * np.log(2) * 2**127.25),
+}
+
+
+@probe(
+    source="jax-ml/jax#40382",
+    params=[*ENDS],
+    rtol=1e-5,
+    deviations=[POWER_OF_ZERO, ZERO_TIMES_POLE, VALUE_OVERFLOWS],
+)
+def slope_at_the_end(env, name):
+    """A derivative is NaN or infinite at the end of a range on all releases, where it is finite.
+
+    That of `gammainc(1, x)` at 0 and the third derivative of `x**2.0` at 0 are NaN. That of `exp2`
+    is infinite where only the value overflows.
+    """
+    fn, x, slope = ENDS[name]
+    result = jax.jit(jax.grad(fn))(np.float32(x))
+    return Observed(_replace_nan(result), np.float64(slope))
+
+
+DIFFERENCE_OF_EQUAL_EIGENVALUES = deviation(
+    params=["second"],
+    outcome="ok",
+    reason="the derivative of an eigenvector divides by the difference of eigenvalues",
+    issue="jax-ml/jax#21896",
+)
+
+
+@probe(
+    source="jax-ml/jax#21896",
+    params={"first": {"order": 1}, "second": {"order": 2}},
+    deviations=[DIFFERENCE_OF_EQUAL_EIGENVALUES],
+)
+def sum_of_equal_eigenvalues(env, order):
+    """The Hessian of the sum of `eigvalsh`, which is the trace, is NaN at equal eigenvalues."""
+    derivative = jax.grad if order == 1 else jax.hessian
+    result = derivative(lambda x: jnp.linalg.eigvalsh(x).sum())(np.eye(2, dtype=np.float32))
+    exact = np.eye(2) if order == 1 else np.zeros((2, 2, 2, 2))
+    return Observed(_replace_nan(result), exact)

@@ -140,3 +140,24 @@ def preferred_element_type(env, name):
 
     outcome = refusal(call, "must not be narrower", "RET_CHECK", "does not support")
     return [f"{x.dtype.name} {x.astype(np.complex64).real.item():g}" for x in results] or [outcome]
+
+
+BITS_OF_THE_EXPONENT_LOST = deviation(
+    params=["array", "traced"],
+    outcome="ok",
+    reason="six bits of the exponent are used if it is no constant, so 2**64 is 2**0",
+    issue="jax-ml/jax#10692",
+)
+POWERS = {
+    "array": jnp.power,
+    "traced": lambda x, n: jax.jit(jnp.power)(x[0], n[0])[None],
+    "scalar": lambda x, n: jnp.power(x, n[0]),
+    "python": lambda x, n: x ** int(n[0]),
+}
+
+
+@probe(source="jax-ml/jax#10692", params=[*POWERS], deviations=[BITS_OF_THE_EXPONENT_LOST])
+def power_that_overflows(env, name):
+    """`jnp.power` of integers 2 and 64 is 0 for a scalar exponent, but 1 for an array of one."""
+    result = POWERS[name](jnp.array([2], jnp.int8), jnp.array([64], jnp.int8))
+    return Observed(result, reference=np.power(np.int8([2]), np.int8([64])))

@@ -302,3 +302,24 @@ def reference_in_a_program(env):
 
     x = np.arange(4, dtype=np.float32)
     return Observed(export_and_load(sums, x).call(x), np.cumsum(x, dtype=np.float64))
+
+
+@probe(source="jax-ml/jax#21976")
+def second_derivative(env):
+    """With `vjp_order=2`, `jax.hessian` and `jax.jacrev` are refused, `jax.grad` twice is right.
+
+    An export has neither a derivative in forward mode nor a batching rule.
+    """
+    loaded = export_and_load(lambda x: (x**3).sum(), np.ones(2, np.float32), vjp_order=2)
+    x, v = np.float32([1, 2]), np.float32([1, -1])
+    gradient = jax.grad(loaded.call)
+    product = jax.grad(lambda x: gradient(x) @ v)(x)
+    observed = {
+        "hessian": check_refusal(lambda: jax.hessian(loaded.call)(x), "forward-mode"),
+        "jacrev": check_refusal(lambda: jax.jacrev(gradient)(x), "Batching rule"),
+    }
+    expected = {
+        "hessian": {"error": "TypeError", "named": True},
+        "jacrev": {"error": "NotImplementedError", "named": True},
+    }
+    return Observed((observed, product), (expected, 6.0 * x * v))

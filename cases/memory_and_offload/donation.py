@@ -382,3 +382,16 @@ def donated_after_debug_nans(env):
     x = jnp.zeros(8)
     f(x)
     return Observed(x.is_deleted(), reference=True)
+
+
+NEGATIVE_POSITION_IGNORED = deviation(
+    "jax<0.12", outcome="ok", reason="a negative position was accepted, and donated nothing"
+)
+
+
+@probe(source="jax-ml/jax@462e5c603a6c", platforms=("cpu",), deviations=[NEGATIVE_POSITION_IGNORED])
+def position_from_the_end(env):
+    """`donate_argnums=-1` donates the last argument from 0.12.0; before, it donated nothing."""
+    x, y = jnp.zeros(8), jnp.zeros(8)
+    jax.jit(lambda x, y: x + y, donate_argnums=-1)(x, y)
+    return Observed([x.is_deleted(), y.is_deleted()], reference=[False, True])

@@ -273,3 +273,17 @@ def divisor_of_the_least_integer(env):
     """
     x, y = np.int8(-128), np.int8(6)
     return Observed(jax.jit(jnp.gcd)(x, y), reference=np.gcd(x, y))
+
+
+MULTIPLIED_BY_A_THIRD = deviation(
+    outcome="ok",
+    reason="the mean multiplies the sum by 1 / 3, which is rounded, so it is not the number itself",
+    issue="tensorflow/tensorflow#120234",
+)
+
+
+@probe(source="tensorflow/tensorflow#120234", rtol=0, atol=0, deviations=[MULTIPLIED_BY_A_THIRD])
+def variance_of_equal_numbers(env):
+    """`jnp.var` of three equal numbers may be positive, where that of NumPy is 0."""
+    x = np.full(3, 1.8132702, np.float32)
+    return Observed(jnp.var(x), reference=np.var(x))

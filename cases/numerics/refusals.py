@@ -60,6 +60,19 @@ INT4_NOT_LOWERED = deviation(
     reason="the program could not be lowered, or ran",
     issue="jax-ml/jax@d3998831f532",
 )
+GATHER_FROM_NOTHING = deviation(
+    "jax<0.11.2",
+    params=["median"],
+    outcome="ok",
+    match="TypeError",
+    reason="the error was about a gather",
+)
+GATHER_FROM_NOTHING_BY_QUANTILE = deviation(
+    params=["quantile"],
+    outcome="ok",
+    match="TypeError",
+    reason="the error is about a gather",
+)
 SQUARE = np.ones((2, 2), np.float32)
 REFUSED = {
     "compress": (
@@ -80,6 +93,8 @@ REFUSED = {
         ("ValueError", "must be of integer type"),
     ),
     "abs": (lambda: lax.abs(jnp.asarray(f32(1, -2), jnp.int4)), ("TypeError", "narrow-width")),
+    "median": (lambda: jnp.median(f32()), ("ValueError", "must be non-empty")),
+    "quantile": (lambda: jnp.quantile(f32(), 0.5), ("ValueError", "must be non-empty")),
 }
 
 
@@ -93,6 +108,8 @@ REFUSED = {
         VERIFIER_REFUSED,
         ASSERTION_FAILED,
         INT4_NOT_LOWERED,
+        GATHER_FROM_NOTHING,
+        GATHER_FROM_NOTHING_BY_QUANTILE,
     ],
 )
 def refused_argument(env, name):

@@ -155,3 +155,27 @@ def key_of_four_words(env):
     # The rest of the message names what imported modules have registered.
     made = refusal(make, "unrecognized PRNG implementation")
     return Observed({"made": made, "words": words}, reference={"made": "ran", "words": [4]})
+
+
+RANGE_OVERFLOWS = deviation(
+    outcome="ok",
+    reason="the difference of the bounds overflows, and all numbers are infinite",
+    issue="jax-ml/jax#14003",
+)
+
+
+@probe(source="jax-ml/jax#14003", deviations=[RANGE_OVERFLOWS])
+def uniform_over_almost_all_floats(env):
+    """`uniform` between bounds whose difference overflows is infinite, as from -3e38 to 3e38.
+
+    From -1e38 to 1e38 the numbers are between the bounds.
+    """
+
+    def count_between(bound):
+        x = jax.random.uniform(jax.random.key(0), (8,), minval=-bound, maxval=bound)
+        return int((abs(np.asarray(x)) <= bound).sum())
+
+    return Observed(
+        {"3e38": count_between(3e38), "1e38": count_between(1e38)},
+        reference={"3e38": 8, "1e38": 8},
+    )

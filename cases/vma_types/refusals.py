@@ -13,6 +13,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, defaults, deviation, probe, program, raises
+from conformance.kit.endings import refusal
 
 from ._helpers import map_over_x, ramp
 
@@ -33,8 +34,55 @@ def out_specs_of_a_shard(env, tree):
     def step(u):
         return {"total": lax.psum(u, "x"), "own": u} if tree else u
 
-    refusal = raises("ValueError", match="require replication which can't be statically inferred")
-    return Program(map_over_x(env, step, P("x"), P()), args=(ramp(),), reference=refusal)
+    refused = raises("ValueError", match="require replication which can't be statically inferred")
+    return Program(map_over_x(env, step, P("x"), P()), args=(ramp(),), reference=refused)
+
+
+LEAVES_COUNTED_WITHOUT_JIT = deviation(
+    "jax>=0.6,<0.9.1",
+    params=["jvp"],
+    outcome="ok",
+    match="PyTreeDef",
+    reason="the message of the error was built for other outputs, which failed",
+)
+LEAVES_COUNTED_UNDER_JIT = deviation(
+    "jax>=0.6,<0.9.2",
+    params=["jitted_jvp"],
+    outcome="ok",
+    match="PyTreeDef",
+    reason="the message of the error was built for other outputs, which failed",
+)
+LEAVES_COUNTED_AGAIN = deviation(
+    "jax>=0.11",
+    params=["jitted_jvp", "jitted_vmap"],
+    outcome="ok",
+    match="PyTreeDef",
+    reason="the message of the error was built for other outputs, which failed",
+)
+TRANSFORMS = {
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    "jitted_jvp": lambda f: jax.jit(lambda x: jax.jvp(f, (x,), (x,))),
+    "vmap": lambda f: lambda x: jax.vmap(f)(x[None]),
+    "jitted_vmap": lambda f: jax.jit(lambda x: jax.vmap(f)(x[None])),
+}
+
+
+@probe(
+    source="jax-ml/jax@7c0e68a5e8fd",
+    params=[*TRANSFORMS],
+    deviations=[LEAVES_COUNTED_WITHOUT_JIT, LEAVES_COUNTED_UNDER_JIT, LEAVES_COUNTED_AGAIN],
+)
+def transformed_with_wrong_out_specs(env, name):
+    """`out_specs=P()` for shards that differ is refused under jvp and vmap too.
+
+    From 0.6.0 some transformations hide the message behind "Too many leaves for PyTreeDef" or "Too
+    few leaves for PyTreeDef". Call the function without them to see it.
+    """
+    call = TRANSFORMS[name](map_over_x(env, jnp.sin, P("x"), P()))
+    words = ("require replication", "leaves for PyTreeDef")
+    return Observed(
+        refusal(lambda: call(ramp()), *words), reference="ValueError: require replication"
+    )
 
 
 AXIS_NOT_VALIDATED = deviation(
