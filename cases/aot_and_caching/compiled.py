@@ -155,3 +155,32 @@ def unused_arguments(env):
         {"dropped": call_donated(False), "kept": call_donated(True)},
         {"dropped": [1, False], "kept": [2, True]},
     )
+
+
+FLAG_OVERWRITTEN = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="the option replaced the list of passes from XLA_FLAGS by its own",
+    issue="jax-ml/jax#37391",
+)
+
+
+@probe(
+    source="jax-ml/jax#37391",
+    platforms=("cpu",),
+    releases="jax>=0.4.34",
+    xla_flags=["--xla_disable_hlo_passes=fusion"],
+    config={"jax_compiler_enable_remat_pass": False},
+    deviations=[FLAG_OVERWRITTEN],
+)
+def disabled_passes(env):
+    """The option `jax_compiler_enable_remat_pass=False` keeps the passes that XLA_FLAGS disables.
+
+    In releases up to 0.11.0, XLA ran them again: the fusion pass copies a sine into two fusions.
+    """
+
+    def waves(x):
+        return jax.numpy.sin(x), jax.numpy.sin(x) + 1
+
+    text = jax.jit(waves).lower(np.ones((2, 3), np.float32)).compile().as_text()
+    return Observed({"sines": text.count(" sine(")}, {"sines": 1})

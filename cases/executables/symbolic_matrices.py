@@ -31,11 +31,13 @@ FUNCTIONS = {
         lambda a: np.linalg.svd(a[:, :2], compute_uv=False),
     ),
     "expm": (jax.scipy.linalg.expm, exact_exponential),
+    "inverse": (jnp.linalg.inv, np.linalg.inv),
+    "solution": (lambda a: jnp.linalg.solve(a, a[:, 0]), lambda a: np.linalg.solve(a, a[:, 0])),
     "hessenberg": (lambda a: abs(jax.scipy.linalg.hessenberg(a)), np.abs),
 }
 BATCH_ONLY = deviation(
     "jax<0.4.35",
-    params=["eigenvalues", "singular_values", "expm"],
+    params=["eigenvalues", "singular_values", "expm", "inverse", "solution"],
     outcome="raised",
     reason="only the batch might be symbolic, not the size of the matrices",
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.ad_checkpoint import checkpoint_name
+from jax.ad_checkpoint import Offloadable, Recompute, checkpoint_name
 
 from conformance.kit import Observed, deviation, probe
 
@@ -65,6 +66,42 @@ def offloaded_gradient(env, jitted):
     x = np.arange(8, dtype=np.float32)
     grad = jax.grad(_make_loss(_make_policy()))
     return Observed((jax.jit(grad) if jitted else grad)(x), _compute_gradient(x))
+
+
+ONE_RESULT_ONLY = deviation(
+    "jax>=0.4.33,<0.5",
+    error="ValueError",
+    match="safe_map",
+    reason="one memory was given for all results of the operation",
+    issue="jax-ml/jax#25841",
+)
+OPERATION_BEHIND_A_FLAG = deviation(
+    "jax<0.4.33",
+    error="NotImplementedError",
+    match="memory_kind to device_put via Shardings is not supported on platforms",
+    reason="memories were behind a flag, and a CPU lowered none",
+)
+
+
+@probe(
+    source="jax-ml/jax#25841",
+    platforms=["cpu"],
+    deviations=[ONE_RESULT_ONLY, OPERATION_BEHIND_A_FLAG],
+)
+def offloaded_operation_with_two_results(env):
+    """A policy may offload an operation with several results, such as `top_k`, from 0.5.0 on."""
+
+    def policy(primitive, *_, **__):
+        if primitive.name == "top_k":
+            return Offloadable("device", "pinned_host")
+        return Recompute
+
+    @partial(jax.checkpoint, policy=policy)
+    def loss(x):
+        return (lax.top_k(x, 2)[0] ** 2).sum()
+
+    result = jax.jit(jax.grad(loss))(np.float32([5, 1, 3, 4]))
+    return Observed(result, reference=np.array([10.0, 0, 0, 8]))
 
 
 PRIVATE_CLASS_IN_JAXPR = deviation(

@@ -229,3 +229,31 @@ def forced_interpreter(env):
     with pltpu.force_tpu_interpret_mode():
         out = run(accumulate, shape(2), vector(), grid=(4,), interpret=False, **specs)
     return Observed(out, reference=vector().reshape(4, 2).sum(0))
+
+
+NO_DERIVATIVE_OF_A_STATE = deviation(
+    "jax>=0.7.1",
+    error="ValueError",
+    match="Linearization failed to produce known values",
+    reason="the rules of run_state for derivatives are removed",
+    issue="jax-ml/jax@52c36672357f",
+)
+
+
+@probe(
+    source="jax-ml/jax@52c36672357f",
+    releases="jax>=0.4.35",
+    deviations=[NO_DERIVATIVE_OF_A_STATE],
+)
+def gradient_of_run_state(env):
+    """`pl.run_state` has a gradient up to 0.7.0; from 0.7.1 on it is an internal ValueError."""
+
+    def body(refs):
+        x_ref, y_ref = refs
+        y_ref[...] = jnp.sin(x_ref[...])
+
+    def loss(x):
+        return pl.run_state(body)((x, jnp.zeros_like(x)))[1].sum()
+
+    x = np.float32([0, 1, 2])
+    return Observed(jax.jit(jax.grad(loss))(x), reference=np.cos(x.astype(np.float64)))

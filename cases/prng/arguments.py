@@ -148,3 +148,20 @@ def weights_of_unusual_shapes(env, name):
     make, shape = SMALL_WEIGHTS[name]
     weights = make(jax.nn.initializers)(jax.random.key(0), shape)
     return Observed(weights.shape, reference=shape)
+
+
+INTERNAL_ERROR_FOR_AN_INT = deviation(
+    "jax<0.4.31",
+    error="TypeError",
+    match="NamedShape",
+    reason="an int reached an internal class, which takes a tuple",
+    issue="jax-ml/jax@83dfed1c02b4",
+)
+
+
+@probe(source="jax-ml/jax@83dfed1c02b4", deviations=[INTERNAL_ERROR_FOR_AN_INT])
+def shape_as_a_number(env):
+    """`jax.random.normal(key, 4)` draws four numbers from 0.4.31 on; before, it was a TypeError."""
+    key = jax.random.key(0)
+    observed = jax.jit(lambda key: jax.random.normal(key, 4))(key)
+    return Observed(observed, reference=np.asarray(jax.random.normal(key, (4,))))

@@ -270,3 +270,58 @@ def implicit_root(env, check):
     )
     exact = np.sqrt(np.float64(u))
     return Observed(jax.jit(fn)(u), (exact, 0.5 / exact))
+
+
+COTANGENT_OF_INTEGERS_DIVIDED = deviation(
+    "jax>=0.4.34,<0.4.36",
+    error="TypeError",
+    match="true_divide with a float0 array",
+    reason="the cotangent of integers, which is no number, was divided by the number of shards",
+    issue="jax-ml/jax@9500bd451a20",
+)
+
+
+@jax.custom_vjp
+def _keep(u, _):
+    return u
+
+
+_keep.defvjp(
+    lambda u, n: (u, np.zeros(n.shape, jax.dtypes.float0)),
+    lambda no_tangent, g: (g, no_tangent),
+)
+
+
+@jax.custom_vjp
+def _keep_both(u, n):
+    return u, n
+
+
+_keep_both.defvjp(
+    lambda u, n: jax.vjp(lambda u, n: (u, n), u, n),
+    lambda back, cotangents: back(cotangents),
+)
+
+
+@probe(
+    source="jax-ml/jax@9500bd451a20",
+    platforms=("cpu",),
+    deviations=[COTANGENT_OF_INTEGERS_DIVIDED],
+)
+def integers_through_a_map_in_a_scan(env):
+    """With the check off, integers pass a shard_map in a scan that is differentiated.
+
+    In 0.4.34 and 0.4.35 it was a TypeError about float0.
+    """
+    fn = map_shards(env, _keep_both, (P("x"), P("x")), (P("x"), P()), check=False)
+
+    def loss(u, n):
+        u, n = lax.map(lambda row: fn(*row), (u, n))
+        return lax.map(lambda row: _keep(*row), (u, n)).sum()
+
+    u, n = np.ones((4, 8), np.float32), np.ones((4, 8), np.int32)
+    gradient = jax.jit(jax.grad(loss))
+    slopes = jax.jit(jax.grad(loss, argnums=(0, 1), allow_int=True))(u, n)[0]
+    return Observed(
+        {"both": slopes, "floats": gradient(u, n)}, dict.fromkeys(["both", "floats"], u)
+    )

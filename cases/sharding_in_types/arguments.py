@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding
@@ -13,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from conformance.kit import Observed, defaults, deviation, probe
 from conformance.kit.endings import ending
 
-from ._helpers import SHARDS, numbers
+from ._helpers import SHARDS, numbers, reshard
 
 defaults(devices=4, platforms=("cpu",))
 
@@ -307,3 +308,34 @@ def manual_mesh_set(env):
     return Observed(
         ending(enter, words=["contains manual axes"]), "ValueError: contains manual axes"
     )
+
+
+LONGER_THAN_THE_RANK = {
+    "zeros": lambda: jnp.zeros(8, out_sharding=P("x", None)),
+    "product": lambda: jnp.dot(
+        np.ones(8, np.float32), np.ones(8, np.float32), out_sharding=P(None)
+    ),
+    "reshard": lambda: jax.jit(lambda x: reshard(x, P("x", None)))(jnp.zeros(8)),
+}
+TRAILING_NONE_DROPPED = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="entries of None beyond the rank of the array were dropped",
+    issue="jax-ml/jax@653e1d3380d4",
+)
+
+
+@probe(
+    source="jax-ml/jax@653e1d3380d4",
+    releases="jax>=0.7",
+    params=[*LONGER_THAN_THE_RANK],
+    deviations=[TRAILING_NONE_DROPPED],
+)
+def spec_longer_than_the_rank(env, name):
+    """On Explicit axes, `P("x", None)` for a vector is a ValueError from 0.11.1 on.
+
+    Before, a None beyond the rank of the array was dropped.
+    """
+    with env.compat.set_mesh(env.mesh(SHARDS, "x", explicit=True)):
+        outcome = ending(LONGER_THAN_THE_RANK[name], words=["equal to aval's ndim"])
+    return Observed(outcome, reference="ValueError: equal to aval's ndim")
