@@ -54,7 +54,7 @@ class CaseUpgrade:
         flaky: Why two attempts disagree, empty if they agree.
         tried: Number of jobs.
         recorded: Places on both sides of each change of the golden or of the declared deviations;
-            None until both ends are tried, and without a golden.
+            None without a golden, until both ends are tried, and if every place is tried anyway.
     """
 
     case: Case
@@ -122,7 +122,7 @@ class CaseUpgrade:
             return []
         # Also if both ends are alike: a case may break between them.
         recorded = (self.recorded or frozenset()).intersection(self.points)
-        if (untried := recorded - self.sides.keys()) and not every:
+        if untried := recorded - self.sides.keys():
             return sorted(untried)
         coarse = () if recorded else self.axis.coarse
         return choose_points(self.points, self.sides, self.differs, coarse=coarse, every=every)
@@ -230,18 +230,15 @@ class Upgrade:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        phase = "all releases" if self._thorough else "both ends"
+        first = "all releases" if self._thorough else "both ends"
+        yield from self._try(first, self._plan_jobs(), begin, take)
+        if not self._thorough:
+            self._find_recorded()
         # A change may break similar cases for some releases, so the others of the file are tried
         # where a case breaks: of all cases, one breaks on nearly every release. Only after
         # bisection, since before it most of these jobs would show nothing.
-        while (jobs := self._plan_jobs()) or (jobs := self._plan_shared()):
-            begin(phase, len(jobs))
-            phase = "releases between"
-            for job, record in self._runner.run(jobs):
-                line, place = jobs[job]
-                line.take(place, self._store(record))
-                take(record)
-                yield record
+        while jobs := self._plan_jobs() or self._plan_shared():
+            yield from self._try("releases between", jobs, begin, take)
         for number in range(ATTEMPTS):
             attempts = number + 2  # the first one was not for confirmation
             if doubted := self._plan_confirmation(attempts, unjudged=number > 0):
@@ -255,6 +252,15 @@ class Upgrade:
                 if not line.flaky:
                     self._runner.cache_confirmed(job, record, attempts)
 
+    def _try(self, phase: str, jobs: Jobs, begin: Begin, take: Take) -> Iterator[Record]:
+        """Try the jobs of a phase, and yield their records."""
+        begin(phase, len(jobs))
+        for job, record in self._runner.run(jobs):
+            line, place = jobs[job]
+            line.take(place, self._store(record))
+            take(record)
+            yield record
+
     def list_jobs(self) -> Iterator[Job]:
         """Yield every job that was tried and observed, cell by cell."""
         tried = [(place, line) for line in self.cases for place in line.sides]
@@ -267,6 +273,12 @@ class Upgrade:
 
     def _store(self, record: Record) -> StoredJob:
         return StoredJob(record, self._blobs)
+
+    def _find_recorded(self) -> None:
+        """Find where the goldens change of the cases whose ends can be compared."""
+        for line in self.cases:
+            if line.has_ends:
+                line.recorded = self._find_recorded_changes(line)
 
     def _find_recorded_changes(self, line: CaseUpgrade) -> frozenset[int] | None:
         """Return the places on both sides of each change of a case's golden, None without one.
@@ -289,9 +301,6 @@ class Upgrade:
 
     def _plan_jobs(self) -> Jobs:
         """Return the jobs to try next."""
-        for line in self.cases:
-            if line.recorded is None and line.has_ends:
-                line.recorded = self._find_recorded_changes(line)
         return _order_jobs(
             (place, line)
             for line in self.cases

@@ -100,9 +100,14 @@ def upgraded(
     *,
     releases: str = "",
     thorough: bool = False,
+    golden: Iterable[str] = (),
 ) -> tuple[list[ComparedCase], World]:
-    """Upgrade cases in a world; return what came of it, and the world."""
+    """Upgrade cases in a world; return what came of it, and the world.
+
+    The golden of every case is a text for each release.
+    """
     world = World(folder, says)
+    world.golden = dict(zip(RELEASES, golden, strict=False))
     upgrade = Upgrade(
         [case(name, releases=releases) for name in names], [AXIS],
         root=folder, runner=cast("Any", world), blobs=world.blobs, thorough=thorough,
@@ -147,22 +152,10 @@ def test_each_phase_tells_its_jobs(tmp_path: Path) -> None:
     assert sum(jobs for _, jobs in phases) == len(taken) == len(records) + 2
 
 
-def upgraded_with_golden(
-    folder: Path, says: Callable[[str, str, bool], Any], golden: Iterable[str]
-) -> tuple[ComparedCase, World]:
-    """Upgrade a case whose golden has a text on each release."""
-    world = World(folder, says)
-    world.golden = dict(zip(RELEASES, golden, strict=True))
-    upgrade = Upgrade([case("f/a")], [AXIS], root=folder, runner=cast("Any", world),
-                      blobs=world.blobs)  # fmt: skip
-    list(upgrade.run())
-    (one,) = upgrade.list_comparisons()
-    return one, world
-
-
 def test_both_sides_of_a_change_of_the_golden_are_tried(tmp_path: Path) -> None:
     """And nothing else; the golden is the other attempt of a job that equals it."""
-    one, world = upgraded_with_golden(tmp_path, since("0.7.1", 1, "bad"), ["1"] * 5 + ["bad"] * 3)
+    golden = ["1"] * 5 + ["bad"] * 3
+    (one,), world = upgraded(tmp_path, since("0.7.1", 1, "bad"), golden=golden)
     assert [AXIS.labels[step.after] for step in one.steps] == ["0.7.1"]
     assert world.asked == [("f/a", at, False) for at in ("0.5.3", "0.8.0", "0.7.0", "0.7.1")]
 
@@ -170,14 +163,16 @@ def test_both_sides_of_a_change_of_the_golden_are_tried(tmp_path: Path) -> None:
 def test_a_change_between_ends_that_are_alike_is_found_by_the_golden(tmp_path: Path) -> None:
     """It is undone before the end."""
     says = dict(zip(RELEASES, (1, 1, "bad", "bad", 1, 1, 1, 1), strict=True))
-    one, _ = upgraded_with_golden(tmp_path, lambda _, at, __: says[at], map(str, says.values()))
+    golden = map(str, says.values())
+    (one,), _ = upgraded(tmp_path, lambda _, at, __: says[at], golden=golden)
     assert [AXIS.labels[step.after] for step in one.steps] == ["0.6.1", "0.7.0"]
     assert one.effect is Effect.UNCHANGED
 
 
 def test_a_change_elsewhere_than_that_of_the_golden_is_found(tmp_path: Path) -> None:
     """The experiment counts, and what differs from the golden is tried again."""
-    one, world = upgraded_with_golden(tmp_path, since("0.7.1", 1, "bad"), ["1"] + ["bad"] * 7)
+    golden = ["1"] + ["bad"] * 7
+    (one,), world = upgraded(tmp_path, since("0.7.1", 1, "bad"), golden=golden)
     assert [AXIS.labels[step.after] for step in one.steps] == ["0.7.1"]
     assert [at for _, at, again in world.asked if again] == ["0.7.0"]
 
