@@ -578,25 +578,31 @@ def device_count_after_the_start(env):
     return Observed({**outcome, "grown": grown}, {**expect_refusal("RuntimeError"), "grown": 0})
 
 
-@dataclasses.dataclass
-class Layer:
-    """An array, and a static number."""
+def define_layer():
+    """Return a new dataclass: each can be registered once in a process."""
 
-    kernel: Any
-    size: int = dataclasses.field(default=3, metadata={"static": True})
+    @dataclasses.dataclass
+    class Layer:
+        """An array, and a static number."""
+
+        kernel: Any
+        size: int = dataclasses.field(default=3, metadata={"static": True})
+
+    return Layer
 
 
 REGISTRATIONS = {
-    "declared": lambda: register(Layer),
-    "named": lambda: register(Layer, data_fields=["kernel"], meta_fields=["size"]),
-    "one_missing": lambda: register(Layer, data_fields=["kernel"], meta_fields=[]),
-    "one_too_many": lambda: register(Layer, data_fields=["kernel", "bias"], meta_fields=["size"]),
+    "declared": {},
+    "named": {"data_fields": ["kernel"], "meta_fields": ["size"]},
+    "one_missing": {"data_fields": ["kernel"], "meta_fields": []},
+    "one_too_many": {"data_fields": ["kernel", "bias"], "meta_fields": ["size"]},
 }
 
 
-def register(*args, **kwargs):
+def register(**fields):
     """Register a dataclass, and return its number of leaves and whether its number is static."""
-    leaves, tree = jax.tree_util.tree_flatten(jax.tree_util.register_dataclass(*args, **kwargs)(1))
+    layer = jax.tree_util.register_dataclass(define_layer(), **fields)
+    leaves, tree = jax.tree_util.tree_flatten(layer(1))
     return {"leaves": len(leaves), "static": "(3,)" in str(tree)}
 
 
@@ -617,7 +623,7 @@ FIELDS_HAD_TO_BE_NAMED = deviation(
 )
 def fields_of_a_dataclass(env, how):
     """`register_dataclass` reads `metadata={"static": True}` of a field since 0.4.36."""
-    return Observed(REGISTRATIONS[how](), {"leaves": 1, "static": True})
+    return Observed(register(**REGISTRATIONS[how]), {"leaves": 1, "static": True})
 
 
 FIELDS_NOT_CHECKED = deviation(
@@ -640,7 +646,8 @@ def fields_that_do_not_fit(env, how):
     change under 0.4.32, which was withdrawn.
     """
     return Observed(
-        describe_refusal(REGISTRATIONS[how], "all dataclass fields"), expect_refusal("ValueError")
+        describe_refusal(lambda: register(**REGISTRATIONS[how]), "all dataclass fields"),
+        expect_refusal("ValueError"),
     )
 
 
@@ -673,7 +680,7 @@ DROPPED_FIELD_STILL_READ = deviation(
 )
 def dropped_field(env):
     """Since 0.11.1 `register_dataclass(cls, drop_fields=...)` reads the other fields itself."""
-    return Observed(register(Layer, drop_fields=["size"]), {"leaves": 1, "static": False})
+    return Observed(register(drop_fields=["size"]), {"leaves": 1, "static": False})
 
 
 EVERY_TRACER_WAS_AN_ARRAY = deviation(
@@ -734,7 +741,7 @@ def field_that_is_both(env):
     both = ["kernel", "size"]
 
     def call():
-        jax.tree_util.register_dataclass(Layer, data_fields=both, meta_fields=["size"])
+        register(data_fields=both, meta_fields=["size"])
 
     return Observed(describe_refusal(call, "must not overlap"), expect_refusal("ValueError"))
 
@@ -766,8 +773,9 @@ CLASS_NOT_NAMED = deviation(
 @probe(source="jax-ml/jax#13027", deviations=[COMPARISON_ERROR_PASSED_ON, CLASS_NOT_NAMED])
 def metadata_that_cannot_be_compared(env):
     """The error for a static field that cannot be compared names the class since 0.11.1."""
-    register(Layer, data_fields=["kernel"], meta_fields=["size"])
-    trees = [jax.tree_util.tree_structure(Layer(1.0, Unequal())) for _ in range(2)]
+    fields = {"data_fields": ["kernel"], "meta_fields": ["size"]}
+    layer = jax.tree_util.register_dataclass(define_layer(), **fields)
+    trees = [jax.tree_util.tree_structure(layer(1.0, Unequal())) for _ in range(2)]
     return Observed(
         describe_refusal(lambda: trees[0] == trees[1], "Layer"), expect_refusal("ValueError")
     )

@@ -13,15 +13,22 @@ defaults(platforms=("cpu", "tpu", "cuda"), rtol=1e-3, atol=1e-4)
 
 SIZES = (4096, 16384, 65536, 262144)
 SIDES = (32, 64, 128, 256)
-RANDOM = np.random.RandomState(0)
 
 
-def _vector(size):
-    return RANDOM.uniform(-1, 1, size).astype(np.float32)
+def _uniform(*shape):
+    """Return the same numbers in each case, whatever ran before it in its process."""
+    return np.random.RandomState(0).uniform(-1, 1, shape).astype(np.float32)
 
 
 def _matrix(size):
-    return RANDOM.uniform(-1, 1, (size, size)).astype(np.float32)
+    return _uniform(size, size)
+
+
+def _vector_and_indices(size):
+    """Return a vector, and as many indices into it."""
+    random = np.random.RandomState(0)
+    at = random.randint(0, size, size).astype(np.int32)
+    return random.uniform(-1, 1, size).astype(np.float32), at
 
 
 @program(source="jax-ml/jax#26145", sizes=SIZES)
@@ -31,14 +38,14 @@ def elementwise_chain(env, size):
     def chain(x, n):
         return n.exp(-(x * x)) * n.cos(x) + n.tanh(x) / (1 + x * x)
 
-    x = _vector(size)
+    x = _uniform(size)
     return Program(lambda x: chain(x, jnp), (x,), reference=lambda x: chain(x, np))
 
 
 @program(source="jax-ml/jax#26145", sizes=SIZES)
 def softmax(env, size):
     """Rows of 64: two reductions, and the exponential of each element."""
-    x = _vector(size).reshape(-1, 64)
+    x = _uniform(size).reshape(-1, 64)
 
     def exact(x):
         e = np.exp(x - x.max(-1, keepdims=True))
@@ -50,7 +57,7 @@ def softmax(env, size):
 @program(source="jax-ml/jax#26145", sizes=SIZES)
 def sums(env, size):
     """Along both axes of a matrix, and of all."""
-    x = _vector(size).reshape(64, -1)
+    x = _uniform(size).reshape(64, -1)
     return Program(
         lambda x: (x.sum(0), x.sum(1), x.sum()), (x,),
         reference=lambda x: (x.sum(0), x.sum(1), x.sum(dtype=np.float64)),
@@ -60,25 +67,24 @@ def sums(env, size):
 @program(source="jax-ml/jax#26145", sizes=SIZES)
 def cumulative_sum(env, size):
     """Of a vector."""
-    return Program(jnp.cumsum, (_vector(size),), reference=lambda x: x.cumsum(dtype=np.float64))
+    return Program(jnp.cumsum, (_uniform(size),), reference=lambda x: x.cumsum(dtype=np.float64))
 
 
 @program(source="jax-ml/jax#26145", sizes=SIZES)
 def sort(env, size):
     """Of a vector."""
-    return Program(jnp.sort, (_vector(size),), reference=np.sort)
+    return Program(jnp.sort, (_uniform(size),), reference=np.sort)
 
 
 @program(source="jax-ml/jax#26145", sizes=SIZES)
 def argsort(env, size):
     """Of a vector, with its indices."""
-    return Program(jnp.argsort, (_vector(size),), reference=lambda x: np.argsort(x, kind="stable"))
+    return Program(jnp.argsort, (_uniform(size),), reference=lambda x: np.argsort(x, kind="stable"))
 
 
 @program(source="jax-ml/jax#26145", sizes=SIZES)
 def scatter_add(env, size):
     """As many updates as elements, at random indices."""
-    at = RANDOM.randint(0, size, size).astype(np.int32)
 
     def added(x, at):
         out = np.zeros(size)
@@ -86,15 +92,15 @@ def scatter_add(env, size):
         return out
 
     return Program(
-        lambda x, at: jnp.zeros(size).at[at].add(x), (_vector(size), at), reference=added
+        lambda x, at: jnp.zeros(size).at[at].add(x), _vector_and_indices(size), reference=added
     )
 
 
 @program(source="jax-ml/jax#26145", sizes=SIZES)
 def gather(env, size):
     """As many reads as elements, at random indices."""
-    at = RANDOM.randint(0, size, size).astype(np.int32)
-    return Program(lambda x, at: x[at], (_vector(size), at), reference=lambda x, at: x[at])
+    x, at = _vector_and_indices(size)
+    return Program(lambda x, at: x[at], (x, at), reference=lambda x, at: x[at])
 
 
 @program(source="jax-ml/jax#26145", sizes=SIZES)
@@ -105,7 +111,7 @@ def segment_sum(env, size):
     def run(x, ids):
         return jax.ops.segment_sum(x, ids, size // 16, indices_are_sorted=True)
 
-    return Program(run, (_vector(size), ids), reference=lambda x, _: x.reshape(-1, 16).sum(1))
+    return Program(run, (_uniform(size), ids), reference=lambda x, _: x.reshape(-1, 16).sum(1))
 
 
 @program(source="jax-ml/jax#26145", sizes=SIDES)
@@ -118,7 +124,7 @@ def product(env, size):
 @program(source="jax-ml/jax#26145", sizes=(64, 256, 1024, 4096))
 def batch_of_small_products(env, size):
     """As many products of 8 x 8."""
-    a = RANDOM.uniform(-1, 1, (size, 8, 8)).astype(np.float32)
+    a = _uniform(size, 8, 8)
     return Program(lambda a: a @ a, (a,), reference=lambda a: a @ a)
 
 
@@ -134,8 +140,9 @@ def contraction(env, size):
 @program(source="jax-ml/jax#26145", sizes=(16, 32, 64, 128))
 def convolution(env, size):
     """A kernel of 3 x 3 over an image of four channels: the exponent is 2."""
-    image = RANDOM.uniform(-1, 1, (1, 4, size, size)).astype(np.float32)
-    kernel = RANDOM.uniform(-1, 1, (4, 4, 3, 3)).astype(np.float32)
+    random = np.random.RandomState(0)
+    image = random.uniform(-1, 1, (1, 4, size, size)).astype(np.float32)
+    kernel = random.uniform(-1, 1, (4, 4, 3, 3)).astype(np.float32)
 
     def exact(image, kernel):
         windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(2, 3))
@@ -151,7 +158,7 @@ def convolution(env, size):
 def fft(env, size):
     """Of a vector."""
     return Program(
-        lambda x: jnp.abs(jnp.fft.fft(x)), (_vector(size),),
+        lambda x: jnp.abs(jnp.fft.fft(x)), (_uniform(size),),
         reference=lambda x: np.abs(np.fft.fft(x)),
     )  # fmt: skip
 
@@ -191,4 +198,4 @@ def padded_windows(env, size):
         padded = np.pad(x, 2, constant_values=-np.inf)
         return np.lib.stride_tricks.sliding_window_view(padded, 5).max(-1)
 
-    return Program(windows, (_vector(size),), reference=exact)
+    return Program(windows, (_uniform(size),), reference=exact)
