@@ -11,6 +11,7 @@ from conformance.fuzz.array_type import ArrayType
 from conformance.fuzz.batches import BatchExecutor, ProgramResult, ProgramRun
 from conformance.fuzz.comparison import Kind, compare_results
 from conformance.fuzz.evaluation import Evaluator
+from conformance.fuzz.findings import HANG
 from conformance.fuzz.generation import generate
 from conformance.fuzz.program import FuzzProgram, Launch, ProgramFunction, Step, Variable
 from conformance.fuzz.strategies import ProgramSpace
@@ -120,8 +121,15 @@ def test_a_release_does_not_differ_from_itself(executor: WorkerExecutor) -> None
     """Nor a mode from another, nor a result from NumPy; nearly all programs are valid."""
     planned = executor.bench.planned
     programs = [one.program for one in generate(ProgramSpace(), 4, 40)]
-    found = Evaluator(executor, planned, planned).evaluate(programs)
-    assert [each.divergences for each in found if each.divergences] == []
+    evaluator = Evaluator(executor, planned, planned)
+    found = evaluator.evaluate(programs)
+    seen = [
+        (program, divergence.oracle)
+        for program, each in zip(programs, found, strict=True)
+        for divergence in each.divergences
+    ]
+    # As a campaign does: on a busy host, a program may only be slow.
+    assert [(*each, again) for each in seen if (again := evaluator.confirm(*each, HANG))] == []
     # An older release lacks some operations.
     tried = [each for each in found if each.outcome is not Outcome.UNSUPPORTED]
     assert sum(each.outcome is Outcome.OK for each in tried) >= 0.9 * len(tried)

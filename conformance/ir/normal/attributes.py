@@ -81,11 +81,13 @@ _COMPILER_CHOICES: Final = frozenset(
 )
 _HEADER_MEANING: Final = frozenset({"input_output_alias", "buffer_donor"})
 
-CALLBACKS: Final = frozenset({"xla_python_cpu_callback", "xla_python_gpu_callback"})
-"""Custom calls that identify their Python function by its address (up to jax 0.5.3).
+CALLBACKS: Final = frozenset(
+    {"xla_python_cpu_callback", "xla_python_gpu_callback", "CustomSPMDPartitioning"}
+)
+"""Custom calls that identify their Python function by its address, which differs in each process.
 
-The address is the first operand and the configuration, and differs in each process; later releases
-use an index.
+It is the configuration, and the first operand of a callback. Callbacks have an index instead since
+jax 0.6.0, `custom_partitioning` has an address on all releases.
 """
 ADDRESS: Final = "address"
 

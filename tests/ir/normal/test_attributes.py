@@ -6,6 +6,7 @@ import pytest
 
 from conformance.ir.graph import Opaque, Sharding
 from conformance.ir.normal.attributes import (
+    CALLBACKS,
     canonicalise_sharding,
     drop_compiler_choices,
     drop_spelling,
@@ -158,7 +159,7 @@ def calling(target: str, address: str, operand: str = "") -> str:
     )
 
 
-@pytest.mark.parametrize("target", ["xla_python_cpu_callback", "xla_python_gpu_callback"])
+@pytest.mark.parametrize("target", sorted(CALLBACKS))
 def test_the_address_of_a_callback_is_dropped(target: str) -> None:
     """In both places, but nothing else of the call."""
     one = structure(calling(target, "93918520036768"))
