@@ -75,7 +75,7 @@ class Job:
         planned: Cell to run it in.
         alone: Whether the job runs in a separate process even if jobs of its cell share one.
         may_share: Whether it may run in the process of other jobs of its file: its result must
-            equal a golden, and it runs again alone if it does not.
+            equal a golden within the tolerance, and it runs again alone if it does not.
         measure: Settings of a measurement, which replaces the observation; see
             `conformance.worker.measuring`.
     """

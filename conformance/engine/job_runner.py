@@ -34,6 +34,11 @@ RATED: Final = 5
 
 EQUAL: Final = (Verdict.MATCH, Verdict.KNOWN)
 """Verdicts of a job that equals its golden."""
+SHARED: Final = (*EQUAL, Verdict.DRIFTED)
+"""Verdicts that count although other jobs ran in the same process.
+
+On another processor than that of the goldens, many results differ in their last digits.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +117,7 @@ class JobRunner:
         for job, record, values, same_host in execute_jobs(self.executor, missing, self.blobs):
             judged = self._judge(job, record, values)
             # Another job of its process may be the reason: this was no attempt.
-            is_void = job.may_share and judged.verdict not in EQUAL
+            is_void = job.may_share and judged.verdict not in SHARED
             if is_void or _needs_confirmation(judged):
                 unconfirmed[job.id] = (job, [] if is_void else [record])
                 if judged.unexpected:

@@ -274,6 +274,15 @@ def test_a_neighbour_in_a_shared_process_cannot_change_a_verdict(
     assert world.script.sharing == ["one"]
 
 
+def test_other_last_digits_in_a_shared_process_count(world: World) -> None:
+    """They come from the processor, not from a neighbour."""
+    accept_golden(world.jobs[0], 1, 2)
+    world.script.answers["one"] = [lambda one: good(one, 1, 2.0000002)]
+    record, *_ = world.run()
+    assert record.verdict is Verdict.DRIFTED
+    assert world.script.asked == ["one", "two", "three"]
+
+
 def test_an_unexpected_result_is_confirmed_by_two_attempts_alone(world: World) -> None:
     """That of the shared process is no attempt."""
     accept_golden(world.jobs[0], 1, 2)
