@@ -84,6 +84,8 @@ def accept_run(
         # A nightly that is as recorded needs no golden: as a refusal it would fail every accept.
         if one.refusal and not needs_no_golden(one.record, one.job.planned.versions)
     ]
+    if not directory.read_run().finished:
+        print_note(f"run {directory.id} is not finished: jobs without a result keep their goldens")
     known = context.releases.versions
     # Together: one by one, the artifacts of a large run would take minutes.
     directory.blobs.fetch_missing(name for one in chosen for name in one.record.artifacts.values())

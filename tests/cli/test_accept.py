@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,19 @@ def test_accept_dry_run_writes_nothing(new_project: MakeProject) -> None:
     ]
     assert (data["refused"], data["conflicts"]) == ([], [])
     assert not (project.path / "cases/fam/golden").exists()
+
+
+def test_accepting_a_run_that_is_not_finished_says_so(new_project: MakeProject) -> None:
+    """Its results become goldens all the same."""
+    project = new_project({TOPIC: GOOD})
+    project.run("run", "--run", "here")
+    file = project.path / "here" / "run.json"
+    file.write_text(re.sub(r'"finished": "[^"]*"', '"finished": ""', file.read_text()))
+    ending = project.run("accept", "--run", "here")
+    assert ending.out.startswith("2 added")
+    assert ending.error == "run here is not finished: jobs without a result keep their goldens"
+    project.run("run", "--resume", "--run", "here")
+    assert project.run("accept", "--run", "here").err == ""
 
 
 def test_accepting_one_case_keeps_other_goldens(new_project: MakeProject) -> None:
