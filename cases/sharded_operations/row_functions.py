@@ -1,9 +1,9 @@
-"""Functions of each row of a matrix, where an axis of a mesh is part of the type of its rows.
+"""Functions of the rows of a matrix whose type names a mesh axis.
 
-That is so for Explicit axes, the default of `jax.make_mesh` from 0.9.0 on, and in shard_map with
-its check. No row needs another one, so nothing has to be communicated, and each function should be
-accepted. What a release refuses is often a detail: a constant or a start value without the axis.
-Functions are lowered and never compiled.
+This is so on Explicit axes, the default of `jax.make_mesh` from 0.9.0 on, and in shard_map with its
+check. No row needs another one, so nothing has to be communicated, and each function should be
+accepted. Many refusals have a small cause, such as a constant or a start value that is not typed
+with the axis. Functions are lowered and never compiled.
 """
 
 from __future__ import annotations
@@ -245,75 +245,6 @@ CONTROL_FLOW = {
     "vmap_of_update": by_row(lambda row: row.at[jnp.argmax(row)].set(0.0)),
     "vmap_of_dynamic_slice": by_row(lambda row: lax.dynamic_slice(row, (jnp.argmin(row),), (2,))),
 }
-DERIVATIVES = {
-    name: slopes(fn)
-    for name, fn in {
-        "relu": jax.nn.relu,
-        "softmax": jax.nn.softmax,
-        "logsumexp": lambda x: jax.nn.logsumexp(x, axis=1),
-        "max": lambda x: x.max(axis=1),
-        "prod": lambda x: jnp.prod(x, axis=1),
-        "std": lambda x: jnp.std(x, axis=1),
-        "median": lambda x: jnp.median(x, axis=1),
-        "norm": lambda x: jnp.linalg.norm(x, axis=1),
-        "cumsum": lambda x: jnp.cumsum(x, axis=1),
-        "cumprod": lambda x: jnp.cumprod(x, axis=1),
-        "cummax": lambda x: lax.cummax(x, axis=1),
-        "sort": lambda x: jnp.sort(x, axis=1),
-        "top_k": lambda x: lax.top_k(x, 2)[0],
-        "where": lambda x: jnp.where(x > 0.5, x * x, x),
-        "clip": lambda x: jnp.clip(x, 0.2, 0.7),
-        "take_along_axis": lambda x: jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1),
-        "pad": lambda x: jnp.pad(x, ((0, 0), (1, 1))),
-        "convolve": by_row(lambda row: jnp.convolve(row, TABLE[1:3])),
-        "set_column": lambda x: x.at[:, 1].set(0.0),
-        "column": lambda x: x[:, 2],
-        "checkpoint": jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))),
-        "scan_over_columns": lambda x: lax.scan(lambda c, a: (c * a, None), x[:, 0], x.T)[0],
-        "cholesky": lambda x: jnp.linalg.cholesky(definite(x)),
-        "solve": lambda x: jnp.linalg.solve(definite(x), x[..., None]),
-        "inv": lambda x: jnp.linalg.inv(definite(x)),
-        "det": lambda x: jnp.linalg.det(definite(x)),
-        "eigh": lambda x: jnp.linalg.eigh(definite(x))[0],
-        "svd": lambda x: jnp.linalg.svd(definite(x), compute_uv=False),
-        "qr": lambda x: jnp.linalg.qr(definite(x), mode="r"),
-        "fft": lambda x: jnp.abs(jnp.fft.fft(x, axis=1)),
-        "solve_triangular": LINEAR_ALGEBRA["solve_triangular"],
-        "expm": LINEAR_ALGEBRA["expm"],
-        "interp": INDEXING["interp"],
-        "set_columns": INDEXING["set_columns"],
-        "pad_edge": SHAPES["pad_edge"],
-        "quantile": REDUCTIONS["quantile"],
-        "nanmedian": REDUCTIONS["nanmedian"],
-        "gelu": lambda x: jax.nn.gelu(x, approximate=False),
-        "gelu_approximately": jax.nn.gelu,
-        "sample_of_gamma": lambda x: jax.random.gamma(KEY, x + 1),
-        "sample_of_truncated_normal": lambda x: jax.random.truncated_normal(KEY, x - 1, x + 1),
-        "digamma": lambda x: jsp.special.digamma(x + 1),
-        "gammaln": lambda x: jsp.special.gammaln(x + 1),
-        "gammainc": lambda x: jsp.special.gammainc(1.0, x),
-        "betainc": lambda x: jsp.special.betainc(1.0, 2.0, x),
-        "erf": jsp.special.erf,
-        "erfc": jsp.special.erfc,
-        "ndtr": jsp.special.ndtr,
-        "ndtri": lambda x: jsp.special.ndtri(x / 2 + 0.1),
-        "norm_cdf": jsp.stats.norm.cdf,
-        "erfinv": lambda x: jsp.special.erfinv(x / 2),
-        "i0": jnp.i0,
-        "sinc": jnp.sinc,
-        "logaddexp": lambda x: jnp.logaddexp(x, 0.5),
-        "attention": lambda x: jax.nn.dot_product_attention(*[x.reshape(ROWS, 2, 1, 2)] * 3),
-    }.items()
-} | {
-    "jvp": lambda x: jax.jvp(jnp.sin, (x,), (x,))[1],
-    "vjp": lambda x: jax.vjp(jnp.sin, x)[1](x)[0],
-    "linearize": lambda x: jax.linearize(jnp.sin, x)[1](x),
-    "linear_transpose": lambda x: jax.linear_transpose(lambda a: a * 2, x)(x)[0],
-    "grad_of_each_row": by_row(jax.grad(lambda row: (row**2).sum())),
-    "hessian_of_each_row": by_row(jax.hessian(lambda row: (row**3).sum())),
-    "jacfwd_of_each_row": by_row(jax.jacfwd(lambda row: row**2)),
-    "jacrev_of_each_row": by_row(jax.jacrev(lambda row: row**2)),
-}
 ACTIVATIONS = functions_of(
     jax.nn,
     "celu elu gelu glu hard_sigmoid hard_swish hard_tanh leaky_relu log_sigmoid log_softmax mish "
@@ -369,6 +300,49 @@ RANDOM = {
     "dropout": lambda x: jnp.where(jax.random.bernoulli(KEY, 0.9, SHAPE), x, 0),
     "by_row": by_row(lambda row: row + jax.random.uniform(KEY, row.shape)),
 }
+DERIVATIVES = (
+    {
+        name: slopes(group[name])
+        for group, names in (
+            (ACTIVATIONS, "relu softmax"),
+            (ELEMENTWISE, "clip i0 sinc"),
+            (REDUCTIONS, "logsumexp max median nanmedian norm prod quantile std"),
+            (ALONG_THE_ROW, "cummax cumprod cumsum sort top_k"),
+            (SHAPES, "pad_edge"),
+            (INDEXING, "column interp set_column set_columns take_along_axis"),
+            (LINEAR_ALGEBRA, "attention cholesky det eigh expm inv qr solve solve_triangular svd"),
+            (CONTROL_FLOW, "checkpoint"),
+            (SPECIAL, "betainc digamma erf erfc erfinv gammainc gammaln ndtr ndtri norm_cdf"),
+        )
+        for name in names.split()
+    }
+    | {
+        name: slopes(fn)
+        for name, fn in {
+            "convolve": by_row(lambda row: jnp.convolve(row, TABLE[1:3])),
+            "fft": lambda x: jnp.abs(jnp.fft.fft(x, axis=1)),
+            "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+            "gelu_approximately": jax.nn.gelu,
+            "logaddexp": lambda x: jnp.logaddexp(x, 0.5),
+            "pad": lambda x: jnp.pad(x, ((0, 0), (1, 1))),
+            "sample_of_gamma": RANDOM["gamma"],
+            "sample_of_truncated_normal": RANDOM["truncated_normal"],
+            "scan_over_columns": lambda x: lax.scan(lambda c, a: (c * a, None), x[:, 0], x.T)[0],
+            "where": lambda x: jnp.where(x > 0.5, x * x, x),
+        }.items()
+    }
+    | {
+        "jvp": lambda x: jax.jvp(jnp.sin, (x,), (x,))[1],
+        "vjp": lambda x: jax.vjp(jnp.sin, x)[1](x)[0],
+        "linearize": lambda x: jax.linearize(jnp.sin, x)[1](x),
+        "linear_transpose": lambda x: jax.linear_transpose(lambda a: a * 2, x)(x)[0],
+        "grad_of_each_row": by_row(jax.grad(lambda row: (row**2).sum())),
+        "hessian_of_each_row": by_row(jax.hessian(lambda row: (row**3).sum())),
+        "jacfwd_of_each_row": by_row(jax.jacfwd(lambda row: row**2)),
+        "jacrev_of_each_row": by_row(jax.jacrev(lambda row: row**2)),
+    }
+)
+"""Functions of the other groups whose gradient has rules of its own, and transformations."""
 GROUPS = {
     "elementwise": ELEMENTWISE,
     "reductions": REDUCTIONS,
