@@ -1,6 +1,6 @@
 """How often `conformance bench` errs: false alarms, and planted differences that it misses.
 
-    python benchmarks/bench_errors.py LOG alarms [RUNS] [NAME]    a release against itself
+    python benchmarks/bench_errors.py LOG alarms [RUNS] [NAME]    a release against its twin
     python benchmarks/bench_errors.py LOG planted [TRIES] [NAME]  10 % slower, quadratic, 1 MB lost
     python benchmarks/bench_errors.py LOG summary
 
@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import tempfile
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from statistics import median
@@ -22,17 +24,20 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from conformance.app.bench.choice import FAMILY
-from conformance.app.bench.run import BenchOptions, run_bench
+from conformance.app.bench.measurer import BenchOptions
+from conformance.app.bench.run import TOGETHER, run_bench
 from conformance.app.context import load_context
-from conformance.bench.comparison import adjust_comparisons
 from conformance.report.bench.text import describe_comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.bench.comparison import CaseComparison
+    from conformance.model.case import Case
 
 BEFORE, AFTER = "0.12.0", "0.12.0.1"
+DEFAULTS = (("jax_enable_checks", "False"),)
+"""Configuration of a twin, as it is without."""
 PLANTED = '''
 """Cases that do more on the newer release."""
 
@@ -100,26 +105,32 @@ def main() -> None:
 
 
 def find_alarms(runs: int, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the alarms of a release against itself, `runs` comparisons of each case.
+    """Yield the alarms of a release against its twin, `runs` comparisons of each case.
 
-    The release is measured once more than that, and neighbours are compared, as in a comparison of
-    many releases. Each comparison decides alone, so that a log grows by cases. Whoever compares all
-    cases at once gets fewer alarms, for p-values are adjusted to their number.
+    The twin is a cell of its own, with workers of its own: addresses differ from process to
+    process, and with them the time of a call.
     """
     context = load_context()
     cases = [case for case in context.select_cases([FAMILY]) if fnmatch(case.id, f"*{name}")]
-    cells = context.select_cells(None, ["latest"])[0] * (runs + 1)
-    for case in cases:
+    (cell,) = context.select_cells(None, ["latest"])[0]
+    twin = replace(cell, config=DEFAULTS)
+    for part in (part for _ in range(runs) for part in split(random.sample(cases, len(cases)))):
         load, start = os.getloadavg()[0], perf_counter()
-        found = run_bench(context, [case], cells, BenchOptions(), print_nothing).comparisons
-        seconds = (perf_counter() - start) / runs
-        for one in (own for comparison in found for own in adjust_comparisons([comparison])):
+        found = run_bench(context, part, [cell, twin], BenchOptions(), print_nothing).comparisons
+        seconds = (perf_counter() - start) / len(part)
+        for one in found:
             yield {
-                "kind": "alarms", "release": cells[0].release, "case": case.id,
+                "kind": "alarms", "release": cell.release, "case": one.case,
                 "phases": len(one.time), "problem": one.problem,
                 "alarm": describe_comparison(one) if one.alarms else "",
                 "seconds": round(seconds, 1), "load": round(load, 1),
             }  # fmt: skip
+
+
+def split(cases: list[Case]) -> Iterator[list[Case]]:
+    """Yield so many cases at a time that an interrupt loses few."""
+    for start in range(0, len(cases), TOGETHER):
+        yield cases[start : start + TOGETHER]
 
 
 def try_planted(tries: int, name: str) -> Iterator[dict[str, Any]]:
@@ -146,7 +157,7 @@ def summarize(rows: list[dict[str, Any]]) -> None:
     if compared:
         alarms = sum(bool(row["alarm"]) for row in compared)
         loads = [row["load"] for row in compared]
-        print(f"a release against itself: {alarms} alarms in {len(compared)} comparisons of "
+        print(f"a release against its twin: {alarms} alarms in {len(compared)} comparisons of "
               f"{len({row['case'] for row in compared})} cases, "
               f"{100 * alarms / len(compared):.2f} %; {sum(row['phases'] for row in compared)} "
               f"phases; {sum(bool(row['problem']) for row in compared)} not measured; "

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from math import log
 from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from conformance.bench.growth import Exponent, fit_exponent
-from conformance.bench.measured import COMPILED, PHASES
+from conformance.bench.measured import COMPILED, PHASES, Clock, compare_taken, read_clock
 from conformance.bench.statistics import Ratio, adjust, estimate_ratio
 from conformance.model.case import FEWEST_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from conformance.bench.measured import Measured, Taken
+    from conformance.bench.measured import Measured
 
 MARGIN: Final = 0.03
 """Ratios nearer to 1 are never alarms: few would change anything for them."""
@@ -43,17 +42,6 @@ LEAK_NOISE: Final = 4
 """How often a leak must exceed the bytes that some measurement lost."""
 LEAKING: Final = 64 * 2**10
 """Difference of the bytes that each call leaves behind that is an alarm."""
-
-
-class Clock(StrEnum):
-    """A measure of the cost of a phase."""
-
-    CPU = "cpu"
-    """Processor time of all threads: other load of the host hardly changes it."""
-    WALL = "wall"
-    """Wall-clock time: the only one that shows waiting and lost parallelism."""
-    INSTRUCTIONS = "instructions"
-    """Instructions in user mode, where the host counts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +82,10 @@ class TimeComparison:
     @property
     def _is_outside(self) -> bool:
         return self.ratio.low > 1 + MARGIN or self.ratio.high < 1 / (1 + MARGIN)
+
+    def is_within(self, difference: float) -> bool:
+        """Return whether neither cell takes longer than the other by more than this part."""
+        return abs(log(self.ratio.estimate)) <= log(1 + difference)
 
     def is_decided(self, precision: float) -> bool:
         """Return whether more pairs would change nothing.
@@ -272,13 +264,12 @@ def compare_times(
         for clock in Clock:
             if confirm and (phase, clock) not in confirm:
                 continue
-            values = [
-                [read_clock(measured.phases.get(phase), clock) for measured in side]
-                for side in (before, after)
-            ]
-            if all(all(side) for side in values) and values[0]:
-                low, high = ([float(value or 0) for value in side] for side in values)
-                ratio = estimate_ratio(low, high, others=others.get((phase, clock), ()))
+            sides = [[measured.phases.get(phase) for measured in side] for side in (before, after)]
+            ratios = [compare_taken(a, b, clock) for a, b in zip(*sides, strict=True)]
+            logs = [one for one in ratios if one is not None]
+            if logs and len(logs) == len(ratios):
+                low, high = ([read_clock(taken, clock) or 0.0 for taken in side] for side in sides)
+                ratio = estimate_ratio(logs, others=others.get((phase, clock), ()))
                 found.append(
                     TimeComparison(
                         phase=phase, clock=clock, before=median(low), after=median(high),
@@ -287,17 +278,6 @@ def compare_times(
                     )
                 )  # fmt: skip
     return tuple(found)
-
-
-def read_clock(taken: Taken | None, clock: Clock) -> float | None:
-    """Return a reading, None for none and for 0: a clock that did not move says nothing.
-
-    Args:
-        taken: Cost of a phase, None if it was not measured.
-        clock: The clock to read.
-    """
-    value: float | None = None if taken is None else getattr(taken, clock)
-    return value or None
 
 
 def compare_growth(

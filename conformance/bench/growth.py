@@ -16,6 +16,8 @@ STEP: Final = 0.02
 """Distance of two exponents that are tried."""
 LARGEST: Final = 4.0
 """Largest exponent that is tried."""
+COUNTING: Final = 0.25
+"""Quantile of the measurements of a size that counts: other load of the host can only add."""
 RESAMPLES: Final = 200
 """Samples of the measurements for the interval."""
 FLAT: Final = 1.2
@@ -41,7 +43,7 @@ def fit_exponent(seconds: Mapping[int, Sequence[float]]) -> Exponent:
     """Fit the growth of measurements of several sizes.
 
     Args:
-        seconds: Measurements of at least `FEWEST_SIZES` sizes; of each size the median counts.
+        seconds: Measurements of at least `FEWEST_SIZES` sizes; of each size `COUNTING` counts.
 
     Raises:
         ValueError: If there are fewer sizes than `FEWEST_SIZES`.
@@ -52,26 +54,26 @@ def fit_exponent(seconds: Mapping[int, Sequence[float]]) -> Exponent:
     samples = [np.asarray(seconds[int(size)], np.float64) for size in sizes]
     generator = np.random.default_rng(len(seconds))
     drawn = [generator.choice(sample, (RESAMPLES, len(sample))) for sample in samples]
-    medians = np.array([np.median(sample) for sample in samples])
-    resampled = np.stack([np.median(sample, axis=1) for sample in drawn], axis=1)
+    seen = np.array([np.quantile(sample, COUNTING) for sample in samples])
+    resampled = np.stack([np.quantile(sample, COUNTING, axis=1) for sample in drawn], axis=1)
     low, high = np.percentile(_fit(sizes, resampled), (2.5, 97.5))
-    return Exponent(float(_fit(sizes, medians[None])[0]), float(low), float(high))
+    return Exponent(float(_fit(sizes, seen[None])[0]), float(low), float(high))
 
 
-def _fit(sizes: np.ndarray, medians: np.ndarray) -> np.ndarray:
+def _fit(sizes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the exponent with the least relative error, of each row.
 
     Args:
         sizes: Sizes, float64[s].
-        medians: Measurements, float64[rows, s].
+        rows: Measurements, float64[r, s].
     """
     exponents = np.arange(STEP, LARGEST + STEP / 2, STEP)
     powers = (sizes / sizes[-1]) ** exponents[:, None]
     # Relative to the measurements, so that the smallest size counts as much as the largest.
-    ones = 1 / medians[:, None]
-    lines = powers / medians[:, None]
+    ones = 1 / rows[:, None]
+    lines = powers / rows[:, None]
     best = exponents[np.argmin(_compute_error(ones, lines), axis=1)]
-    return np.where(medians[:, -1] < FLAT * medians.min(axis=1), 0.0, best.round(2))
+    return np.where(rows[:, -1] < FLAT * rows.min(axis=1), 0.0, best.round(2))
 
 
 def _compute_error(ones: np.ndarray, lines: np.ndarray) -> np.ndarray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from math import log, prod
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -31,18 +34,64 @@ Size = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
+class Clock(StrEnum):
+    """A measure of the cost of a phase."""
+
+    CPU = "cpu"
+    """Processor time of all threads: other load of the host hardly changes it."""
+    WALL = "wall"
+    """Wall-clock time: the only one that shows waiting and lost parallelism."""
+    INSTRUCTIONS = "instructions"
+    """Instructions in user mode, where the host counts them."""
+
+
 class Taken(msgspec.Struct, frozen=True):
-    """Cost of a phase, in its fastest pass.
+    """Cost of a phase, in its fastest pass or in one turn.
 
     Attributes:
         wall: Seconds of wall-clock time.
         cpu: Seconds of processor time of all threads.
         instructions: Instructions in user mode, None on a host that does not count them.
+        turns: Cost of each pass and batch of calls, of a job that took turns with another one.
     """
 
     wall: Seconds
     cpu: Seconds
     instructions: Size | None = None
+    turns: tuple[Taken, ...] = ()
+
+
+def read_clock(taken: Taken | None, clock: Clock) -> float | None:
+    """Return a reading, None for none and for 0: a clock that did not move says nothing.
+
+    Args:
+        taken: Cost of a phase, None if it was not measured.
+        clock: The clock to read.
+    """
+    value: float | None = None if taken is None else getattr(taken, clock)
+    return value or None
+
+
+def compare_taken(before: Taken | None, after: Taken | None, clock: Clock) -> float | None:
+    """Return the logarithm of the ratio of two costs of a phase, None without both.
+
+    Of jobs that took turns it is the median over the turns: in each of them both had the same host.
+    The slower half is left out, in which other load interrupted one of the jobs.
+
+    Args:
+        before: The first cost.
+        after: The second cost.
+        clock: The clock to read.
+    """
+    if before is None or after is None:
+        return None
+    sides = ((before, after), *zip(before.turns, after.turns, strict=False))
+    best, *turns = ((read_clock(a, clock), read_clock(b, clock)) for a, b in sides)
+    pairs = sorted(((a, b) for a, b in turns if a and b), key=prod)
+    low, high = best
+    if pairs and low and high:
+        return median(log(b / a) for a, b in pairs[: (len(pairs) + 1) // 2])
+    return log(high / low) if low and high else None
 
 
 class Compiled(msgspec.Struct, frozen=True):

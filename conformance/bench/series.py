@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.bench.comparison import Clock, read_clock
-from conformance.bench.measured import PHASES
+from conformance.bench.measured import PHASES, Clock, read_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -47,11 +47,7 @@ class Ratio:
 
 
 def estimate_ratio(
-    before: Sequence[float],
-    after: Sequence[float],
-    *,
-    others: Sequence[float] = (),
-    level: float = 0.95,
+    logs: Sequence[float], *, others: Sequence[float] = (), level: float = 0.95
 ) -> Ratio:
     """Estimate the ratio of paired measurements.
 
@@ -60,28 +56,27 @@ def estimate_ratio(
     distribution of Wilcoxon's signed-rank statistic.
 
     Args:
-        before: Measurements of the first release, all above 0.
-        after: Measurements of the second release, each paired with one of the first.
+        logs: Logarithm of the ratio of each pair.
         others: Logarithms of ratios of other pairs of releases, which were measured for all of them
             alike. With these the p-value is the smaller of that by permutation and of
             `rate_rarity`, doubled as there are two.
         level: Confidence of the interval.
 
     Raises:
-        ValueError: If there are no pairs, or their numbers differ.
+        ValueError: If there are no pairs.
     """
-    if not before or len(before) != len(after):
-        raise ValueError(f"{len(before)} and {len(after)} measurements, expected as many of each")
-    logs = np.log(np.asarray(after, np.float64)) - np.log(np.asarray(before, np.float64))
     count = len(logs)
+    if not count:
+        raise ValueError("no pairs to estimate a ratio from")
+    differences = np.asarray(logs, np.float64)
     rows, columns = np.triu_indices(count)
-    averages = np.sort((logs[rows] + logs[columns]) / 2)
+    averages = np.sort((differences[rows] + differences[columns]) / 2)
     total = len(averages)
     deviation = sqrt(count * (count + 1) * (2 * count + 1) / 24)
     rank = max(0, int(total / 2 - NormalDist().inv_cdf((1 + level) / 2) * deviation))
-    p = permute_signs(logs)
+    p = permute_signs(differences)
     if others:
-        p = min(1.0, 2 * min(p, rate_rarity(logs, np.asarray(others, np.float64))))
+        p = min(1.0, 2 * min(p, rate_rarity(differences, np.asarray(others, np.float64))))
     return Ratio(
         estimate=exp(float(np.median(averages))),
         low=exp(float(averages[rank])),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.app.bench.choice import choose_measured_cases, limit_time, order_cases
-from conformance.app.bench.run import OVERVIEW, SCREENING, BenchOptions, describe_host, run_bench
+from conformance.app.bench.measurer import OVERVIEW, SCREENING, BenchOptions
+from conformance.app.bench.run import describe_host, run_bench
 from conformance.app.context import load_context
 from conformance.bench.comparison import SUSPICIOUS
 from conformance.bench.stored import compare_with_known, load_stored_bench

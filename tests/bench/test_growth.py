@@ -28,6 +28,20 @@ def test_what_does_not_grow_has_the_exponent_0() -> None:
     assert found.estimate == 0
 
 
+def test_other_load_of_the_host_hides_no_growth() -> None:
+    """It slows half of the measurements by up to a factor of three, and those of any size."""
+    generator = np.random.default_rng(4)
+    seconds = {
+        n: (
+            n**2 * np.exp(abs(generator.normal(0, 0.5, 12)) * (generator.random(12) < 0.5))
+        ).tolist()
+        for n in (10, 20, 40, 80)
+    }
+    found = fit_exponent(seconds)
+    assert found.estimate == pytest.approx(2, abs=0.1)
+    assert found.high - found.low < 0.4
+
+
 def test_two_sizes_are_refused() -> None:
     """Every exponent fits them."""
     with pytest.raises(ValueError, match="2 sizes"):

@@ -12,18 +12,18 @@ from conformance.bench.statistics import adjust, estimate_ratio, permute_signs, 
 GENERATOR = np.random.default_rng(7)
 
 
-def draw_pairs(ratio: float, count: int, noise: float = 0.05) -> tuple[list[float], list[float]]:
-    """Return measurements of a host whose speed drifts, with an outlier."""
+def draw_pairs(ratio: float, count: int, noise: float = 0.05) -> list[float]:
+    """Return logarithms of ratios on a host whose speed drifts, with an outlier."""
     drift = np.exp(np.cumsum(GENERATOR.normal(0, 0.02, count)))
     before = drift * np.exp(GENERATOR.normal(0, noise, count))
     after = drift * ratio * np.exp(GENERATOR.normal(0, noise, count))
     before[count // 2] *= 5
-    return before.tolist(), after.tolist()
+    return [float(value) for value in np.log(after / before)]
 
 
 def test_drift_and_an_outlier_do_not_move_the_ratio() -> None:
     """Pairs share the drift, and the median of averages ignores the outlier."""
-    ratio = estimate_ratio(*draw_pairs(1.2, 40))
+    ratio = estimate_ratio(draw_pairs(1.2, 40))
     assert ratio.estimate == pytest.approx(1.2, rel=0.05)
     assert ratio.low < 1.2 < ratio.high
     assert ratio.p < 0.001
@@ -31,22 +31,21 @@ def test_drift_and_an_outlier_do_not_move_the_ratio() -> None:
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
     """95 of 100, within the error of 400 tries."""
-    ratios = [estimate_ratio(*draw_pairs(1.1, 16)) for _ in range(400)]
+    ratios = [estimate_ratio(draw_pairs(1.1, 16)) for _ in range(400)]
     assert 0.92 < np.mean([r.low <= 1.1 <= r.high for r in ratios]) < 0.98
 
 
 def test_equal_releases_have_uniform_p_values() -> None:
     """One in twenty is below 0.05."""
-    p_values = np.array([estimate_ratio(*draw_pairs(1.0, 12)).p for _ in range(400)])
+    p_values = np.array([estimate_ratio(draw_pairs(1.0, 12)).p for _ in range(400)])
     assert 0.02 < (p_values <= 0.05).mean() < 0.09
 
 
-@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=20), st.floats(0.5, 2))
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
 @settings(deadline=None)
-def test_the_inverse_ratio_is_that_of_exchanged_releases(before: list[float], by: float) -> None:
+def test_the_inverse_ratio_is_that_of_exchanged_releases(logs: list[float]) -> None:
     """With the same p-value, and an interval that contains the estimate."""
-    after = [value * by for value in reversed(before)]
-    one, other = estimate_ratio(before, after), estimate_ratio(after, before)
+    one, other = estimate_ratio(logs), estimate_ratio([-value for value in logs])
     assert one.estimate * other.estimate == pytest.approx(1)
     assert one.p == pytest.approx(other.p)
     assert one.low == pytest.approx(1 / other.high)
@@ -66,9 +65,9 @@ def test_large_differences_that_others_lack_take_few_pairs() -> None:
     assert rate_rarity(np.array([0.5, 0.6, 0.7, 0.5]), others) == pytest.approx((2 / 34) ** 4)
     assert rate_rarity(np.array([0.5, 0.6, -0.7, 0.5]), others) == 1
     assert rate_rarity(np.array([0.5, 0.6, 0.0, 0.5]), others) == 1
-    before, after = [1.0, 1.1, 0.9, 1.0], [1.6, 1.7, 1.5, 1.6]
-    assert estimate_ratio(before, after).p == 2 / 2**4
-    found = estimate_ratio(before, after, others=others.tolist())
+    logs = [0.5, 0.45, 0.55, 0.5]
+    assert estimate_ratio(logs).p == 2 / 2**4
+    found = estimate_ratio(logs, others=others.tolist())
     assert found.p == pytest.approx(2 * (2 / 34) ** 4)
 
 
@@ -85,7 +84,7 @@ def test_adjusted_p_values() -> None:
     assert adjust([]) == []
 
 
-def test_unequal_numbers_are_refused() -> None:
-    """A pair needs both."""
-    with pytest.raises(ValueError, match="1 and 2 measurements"):
-        estimate_ratio([1.0], [1.0, 2.0])
+def test_no_pairs_are_refused() -> None:
+    """There is nothing to estimate."""
+    with pytest.raises(ValueError, match="no pairs"):
+        estimate_ratio([])

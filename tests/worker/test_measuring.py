@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from tests.workbench import Bench, planned_cell
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conformance.engine.job import FinishedJob, Job
 
 pytestmark = pytest.mark.cell
 WANTED = {"sizes": [None], "seconds": 0.2, "calls": 0, "scaled": False}
@@ -41,6 +44,46 @@ def test_each_phase_of_a_program_is_measured(bench: Bench) -> None:
     assert seen.compiled.cost["flops"] >= 64**3
     assert seen.compiled.hlo_instructions
     assert seen.memory["baseline"] > 2**20
+
+
+def test_two_jobs_take_turns(bench: Bench, tmp_path: Path) -> None:
+    """Each phase has as many turns in both, however long a call takes in each of them."""
+    body = """\
+        steps = 20_000 if os.getpid() % 2 else 10
+        fn = lambda a: jax.lax.fori_loop(0, steps, lambda i, a: a * 0.5 + i, a)
+        return Program(fn, (np.ones(3, np.float32),))
+    """
+    job = bench.job(body, "program()", TOP)
+    turns = {"path": str(tmp_path / "turns")}
+
+    def run(is_first: bool) -> Measured:
+        own = {**WANTED, "seconds": 0.5, "turns": {**turns, "first": is_first}}
+        finished = bench.worker.run(replace(job, measure=own, alone=True))
+        (seen,) = decode_measured(finished.blobs[MEASUREMENTS])
+        return seen
+
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(run, (True, False))
+    assert first.passes == second.passes
+    counts = [{name: len(t.turns) for name, t in one.phases.items()} for one in (first, second)]
+    assert counts[0] == counts[1]
+    assert counts[0]["trace"] == first.passes
+    assert counts[0]["run"] > first.passes
+
+
+def test_the_job_of_a_partner_that_raises_goes_on(bench: Bench, tmp_path: Path) -> None:
+    """It is measured alone then."""
+    good = bench.job("return Program(lambda a: a + 1, (np.ones(3),))", "program()", TOP)
+    bad = bench.job("raise KeyError('x')", "program()", TOP, topic="other")
+    turns = {"path": str(tmp_path / "turns")}
+
+    def run(one: Job, is_first: bool) -> FinishedJob:
+        own = {**WANTED, "turns": {**turns, "first": is_first}}
+        return bench.worker.run(replace(one, measure=own, alone=True))
+
+    with ThreadPoolExecutor(2) as threads:
+        ended, raised = threads.map(run, (good, bad), (True, False))
+    assert (ended.outcome, raised.outcome) == (Outcome.OK, Outcome.RAISED)
 
 
 @pytest.mark.parametrize(("leaks", "low", "high"), [(True, 0.9e6, 1.2e6), (False, -1e5, 1e5)])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from math import log
 from typing import TYPE_CHECKING
 
-from conformance.bench.comparison import Clock, compare_memory, compare_times, read_clock
-from conformance.bench.measured import PHASES
+from conformance.bench.comparison import compare_memory, compare_times
+from conformance.bench.measured import PHASES, Clock, compare_taken
 
 if TYPE_CHECKING:
     from conformance.bench.comparison import TimeComparison
@@ -22,17 +21,19 @@ class CaseRounds:
 
     Attributes:
         case: The case.
+        in_turns: Whether these are the rounds of two cells whose jobs take turns.
         measured: Measurements of all sizes by index of the cell.
         problems: Why a cell cannot be measured, by index of the cell.
     """
 
     case: Case
+    in_turns: bool = False
     measured: dict[int, list[tuple[Measured, ...]]] = field(default_factory=dict)
     problems: dict[int, str] = field(default_factory=dict)
 
     def select_largest(self, index: int) -> list[Measured]:
         """Return the measurements of a cell at the largest size."""
-        return [sizes[-1] for sizes in self.measured[index]]
+        return [sizes[-1] for sizes in self.measured.get(index, ())]
 
     def compare_times(self, pair: tuple[int, int]) -> tuple[TimeComparison, ...]:
         """Compare the phases of two cells over the rounds that both were measured in."""
@@ -46,9 +47,10 @@ class CaseRounds:
         first = [self.select_largest(index)[0].phases for index in sorted(self.measured)]
         for pair in pairwise(first):
             for key in product(PHASES, Clock):
-                low, high = (read_clock(phases.get(key[0]), key[1]) for phases in pair)
-                if low and high:
-                    found.setdefault(key, []).append(log(high / low))
+                before, after = (phases.get(key[0]) for phases in pair)
+                ratio = compare_taken(before, after, key[1])
+                if ratio is not None:
+                    found.setdefault(key, []).append(ratio)
         return found
 
     def group_sizes(self, index: int) -> dict[int, list[Measured]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from conformance.app.bench.run import BenchOptions, measure_cells
+from conformance.app.bench.measurer import BenchOptions
+from conformance.app.bench.run import measure_cells
 from conformance.app.layers.origin import find_origin
 from conformance.app.search.bisect import find_change
 from conformance.app.search.commit_ends import find_jax_location

@@ -23,10 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Entry:
-    """The worker of a cell, with the number of batches that use it."""
+    """The worker of a cell, with the number of batches that use it.
+
+    Attributes:
+        worker: The worker.
+        users: Batches that use it.
+        is_over: Whether it ends with the last of them.
+        used: When a batch used it last, as of `time.monotonic`.
+    """
 
     worker: CellWorker
     users: int = 0
+    is_over: bool = False
     used: float = field(default_factory=time.monotonic)
 
 
@@ -64,12 +72,28 @@ class WarmWorkers:
                 entry.users -= 1
                 entry.used = time.monotonic()
                 # A failure may be gone the next time, e.g. a full disk: a new worker tries again.
-                failed = entry.worker.failed and self._entries.get(key) is entry
-                if failed:
+                if entry.worker.failed and self._entries.get(key) is entry:
                     del self._entries[key]
-            if failed:
+                    entry.is_over = True
+                is_closing = entry.is_over and not entry.users
+            if is_closing:
                 entry.worker.close()
             self.shrink()
+
+    def retire(self, key: Hashable) -> None:
+        """Let the next lease make a new worker; the present one ends with its last batch.
+
+        Args:
+            key: Key of the worker, see `lease`.
+        """
+        with self._lock:
+            entry = self._entries.pop(key, None)
+            if entry is None:
+                return
+            entry.is_over = True
+            is_closing = not entry.users
+        if is_closing:
+            entry.worker.close()
 
     def shrink(self) -> None:
         """Close idle workers that exceed the budget, or that nothing used for long."""
@@ -151,6 +175,14 @@ class WarmExecutor:
         """
         with self._lease(planned) as worker:
             return worker.start()
+
+    def renew(self, planned: PlannedCell) -> None:
+        """Run the next jobs of a cell in a new worker.
+
+        Args:
+            planned: The cell.
+        """
+        self._workers.retire(planned.cell.id)
 
     def _run(self, job: Job) -> FinishedJob:
         with self._lease(job.planned) as worker:

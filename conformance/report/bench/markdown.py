@@ -6,7 +6,7 @@ from math import exp, log
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from conformance.bench.comparison import Clock
+from conformance.bench.measured import Clock
 from conformance.report.bench.text import count_comparisons, describe_alarm, format_ratio
 from conformance.report.grouping import group_by
 from conformance.report.markup import to_code, to_table, wrap

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.bench.comparison import (
-    Clock,
     GrowthComparison,
     MemoryComparison,
 )
+from conformance.bench.measured import Clock
 from conformance.wording import plural
 
 if TYPE_CHECKING:

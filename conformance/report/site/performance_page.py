@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from conformance.bench.comparison import Clock
+from conformance.bench.measured import Clock
 from conformance.report.site.addresses import PERFORMANCE
 from conformance.report.site.rendering import render
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from conformance.bench.comparison import Clock, GrowthComparison, TimeComparison
+from conformance.bench.comparison import GrowthComparison, TimeComparison
+from conformance.bench.measured import Clock
 from conformance.model.run_files import CulpritCommit
 
 if TYPE_CHECKING:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from conformance.app.bench.run import (
+from conformance.app.bench.measurer import (
     CONFIRMING,
-    GLANCE,
-    LEAST,
     OVERVIEW,
     SCREENING,
     BenchOptions,
     CellMeasurer,
-    compare_in_turn,
 )
+from conformance.app.bench.run import compare_cases
+from conformance.app.bench.suspicion import GLANCE, LEAST
 from conformance.bench.comparison import CaseComparison, adjust_comparisons
 from conformance.bench.measured import MEASUREMENTS, Measured, Taken
 from conformance.engine.job import FinishedJob, Job
@@ -24,19 +23,24 @@ from conformance.model.outcome import Outcome, Stage
 from tests.engine.worlds import bad, job, planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from conformance.engine.job import PlannedCell
 
 OLD, NEW = planned("0.6.0"), planned("0.6.1")
 
 
 class Host:
-    """An executor whose jobs take as long as a function says, with noise of 2 percent."""
+    """An executor whose jobs take as long as a function says, with some noise."""
 
     def __init__(self, seconds: Callable[[str, int | None], float]) -> None:
         self.seconds = seconds
         self.asked: list[str] = []
+        self.renewed: list[str] = []
+        self.settings: list[Mapping[str, Any]] = []
         self.failing = ""
+        self.noise = 0.02
         self.waiting: dict[str, float] = {}
         self.leaks: list[float] = []
         """Bytes that a call of the next jobs leaves; 0 of all others."""
@@ -51,12 +55,17 @@ class Host:
                 yield bad(one)
                 continue
             assert one.measure is not None
+            self.settings.append(one.measure)
             found = [self._measure(release, size) for size in one.measure["sizes"]]
             blobs = {MEASUREMENTS: msgspec.json.encode(found)}
             yield FinishedJob(job=one, outcome=Outcome.OK, stage=Stage.EXECUTE, blobs=blobs)
 
+    def renew(self, planned: PlannedCell) -> None:
+        """Note that the next job needs a new worker."""
+        self.renewed.append(planned.release)
+
     def _measure(self, release: str, size: int | None) -> Measured:
-        seconds = self.seconds(release, size) * float(np.exp(self._generator.normal(0, 0.02)))
+        seconds = self.seconds(release, size) * float(np.exp(self._generator.normal(0, self.noise)))
         taken = Taken(wall=seconds + self.waiting.get(release, 0.0), cpu=seconds)
         memory = {"leak": int(self.leaks.pop(0)) if self.leaks else 0}
         return Measured(size=size, passes=1, phases={"run": taken}, memory=memory)
@@ -65,7 +74,7 @@ class Host:
 def compare(host: Host, folder: Path, *cells: Any, **more: Any) -> list[CaseComparison]:
     """Return the comparisons of one case."""
     bench = CellMeasurer(host, cells or (OLD, NEW), BenchOptions())  # type: ignore[arg-type]
-    return adjust_comparisons(bench.compare(job(folder, **more).case))
+    return adjust_comparisons(compare_cases(bench, [job(folder, **more).case], 1))
 
 
 def test_cells_are_measured_in_turn(tmp_path: Path) -> None:
@@ -73,7 +82,7 @@ def test_cells_are_measured_in_turn(tmp_path: Path) -> None:
     host = Host(lambda *_: 0.01)
     (found,) = compare(host, tmp_path)
     there, back = ["0.6.0", "0.6.1"], ["0.6.1", "0.6.0"]
-    assert host.asked == [*there, *back, *there, *back, *there]
+    assert host.asked == [*there, *back, *there, *back]
     assert found.alarms == ()
 
 
@@ -83,6 +92,40 @@ def test_what_looks_slower_is_measured_again(tmp_path: Path) -> None:
     (found,) = compare(host, tmp_path)
     assert {one.phase for one in found.alarms} == {"run"}  # type: ignore[union-attr]
     assert all(LEAST <= one.ratio.pairs <= CONFIRMING for one in found.time)
+
+
+def test_a_small_difference_needs_new_workers(tmp_path: Path) -> None:
+    """In each round that decides: the addresses of a worker explain no large one."""
+    host = Host(lambda release, _: 0.01 if release == "0.6.0" else 0.011)
+    (found,) = compare(host, tmp_path)
+    assert host.renewed == ["0.6.0", "0.6.1"] * found.time[0].ratio.pairs
+    host = Host(lambda release, _: 0.01 if release == "0.6.0" else 0.03)
+    (found,) = compare(host, tmp_path)
+    assert host.renewed == []
+
+
+def test_cases_that_may_differ_share_new_workers(tmp_path: Path) -> None:
+    """Their rounds alternate."""
+    host = Host(lambda release, _: 0.01 if release == "0.6.0" else 0.011)
+    host.noise = 0.001
+    cases = [job(tmp_path, name=f"case_{number}").case for number in range(3)]
+    bench = CellMeasurer(host, (OLD, NEW), BenchOptions())  # type: ignore[arg-type]
+    found = adjust_comparisons(compare_cases(bench, cases, 1))
+    assert all(one.alarms for one in found)
+    assert host.renewed == ["0.6.0", "0.6.1"] * LEAST
+    assert len(host.asked) == 3 * 2 * (SCREENING + LEAST)
+
+
+def test_the_jobs_of_two_cells_take_turns(tmp_path: Path) -> None:
+    """At one place, the first of them first; on an accelerator one runs after the other."""
+    host = Host(lambda *_: 0.01)
+    compare(host, tmp_path)
+    first, second = host.settings[:2]
+    assert first["turns"]["path"] == second["turns"]["path"]
+    assert [first["turns"]["first"], second["turns"]["first"]] == [True, False]
+    host.settings.clear()
+    compare(host, tmp_path, *(planned(release, platform="gpu") for release in ("0.6.0", "0.6.1")))
+    assert not any("turns" in one for one in host.settings)
 
 
 def test_neighbours_of_several_cells_are_compared(tmp_path: Path) -> None:
@@ -122,13 +165,14 @@ def test_a_difference_that_is_gone_is_looked_for_no_longer(tmp_path: Path) -> No
 
 def test_a_single_slow_round_of_many_cells_is_looked_at_again(tmp_path: Path) -> None:
     """In the two comparisons of its cell alone, and without the rounds that decide."""
-    cells = [planned(f"0.6.{number}") for number in range(6)]
+    cells = [planned(f"0.6.{number}") for number in range(12)]
     host = Host(lambda *_: 0.01)
+    host.noise = 0.005
     host.seconds = lambda *_: 0.02 if len(host.asked) == 2 else 0.01
     bench = CellMeasurer(host, cells, BenchOptions(screening=1))  # type: ignore[arg-type]
-    found = list(bench.compare(job(tmp_path).case))
+    found = list(compare_cases(bench, [job(tmp_path).case], 1))
     assert not any(one.alarms for one in found)
-    assert sorted(host.asked[6:]) == ["0.6.0", "0.6.1", "0.6.2"]
+    assert sorted(host.asked[12:]) == ["0.6.0", "0.6.1", "0.6.2"]
 
 
 def test_a_large_change_in_one_of_many_cells_takes_few_rounds(tmp_path: Path) -> None:
@@ -137,7 +181,7 @@ def test_a_large_change_in_one_of_many_cells_takes_few_rounds(tmp_path: Path) ->
     slower = {one.release for one in cells[10:]}
     host = Host(lambda release, _: 0.02 if release in slower else 0.01)
     bench = CellMeasurer(host, cells, OVERVIEW)  # type: ignore[arg-type]
-    found = adjust_comparisons(bench.compare(job(tmp_path).case))
+    found = adjust_comparisons(compare_cases(bench, [job(tmp_path).case], 1))
     assert [one.cells[1] for one in found if one.alarms] == [cells[10].cell.id]
     assert len(host.asked) == 24 + 2 * (2 + GLANCE)
 
@@ -147,11 +191,11 @@ def test_a_single_larger_size_is_looked_at_again(tmp_path: Path) -> None:
     host = Host(lambda *_: 0.01)
     host.leaks = [0, 102_400]
     bench = CellMeasurer(host, (OLD, NEW), OVERVIEW)  # type: ignore[arg-type]
-    (found,) = bench.compare(job(tmp_path).case)
+    (found,) = compare_cases(bench, [job(tmp_path).case], 1)
     (leak,) = found.memory
     assert (leak.after, leak.alarm) == ((102_400.0, 0.0), False)
     host.leaks = [0, 102_400, 102_400, 0, 0, 102_400, 0, 102_400, 102_400, 0]
-    (found,) = bench.compare(job(tmp_path).case)
+    (found,) = compare_cases(bench, [job(tmp_path).case], 1)
     assert [(one.name, one.alarm) for one in found.memory] == [("leak", True)]
 
 
@@ -167,7 +211,9 @@ def test_an_overview_looks_for_differences_of_half(tmp_path: Path) -> None:
 
     host = Host(take)
     bench = CellMeasurer(host, cells, OVERVIEW)  # type: ignore[arg-type]
-    found = adjust_comparisons(bench.compare(job(tmp_path, sizes=(10, 20, 40, 80)).case))
+    found = adjust_comparisons(
+        compare_cases(bench, [job(tmp_path, sizes=(10, 20, 40, 80)).case], 1)
+    )
     assert sizes[:9] == [10, 40, 80] * 3
     assert [{one.phase for one in pair.alarms} for pair in found] == [set(), {"run"}]  # type: ignore[union-attr]
     assert "0.6.0" not in host.asked[3:]
@@ -178,7 +224,7 @@ def test_cases_are_measured_beside_each_other(tmp_path: Path) -> None:
     host = Host(lambda *_: 0.01)
     cases = [job(tmp_path, name=f"case_{number}").case for number in range(5)]
     bench = CellMeasurer(host, (OLD, NEW), BenchOptions(jobs=2))  # type: ignore[arg-type]
-    found = list(compare_in_turn(bench, cases, 2))
+    found = list(compare_cases(bench, cases, 2))
     assert {one.case for one in found} == {case.id for case in cases}
     assert len(host.asked) == 5 * 2 * SCREENING
 
@@ -190,7 +236,7 @@ def test_jobs_beside_each_other_are_compared_by_processor_time(tmp_path: Path) -
     for jobs, rounds in ((1, SCREENING + LEAST), (2, SCREENING)):
         host.asked.clear()
         bench = CellMeasurer(host, (OLD, NEW), BenchOptions(jobs=jobs))  # type: ignore[arg-type]
-        (found,) = bench.compare(job(tmp_path).case)
+        (found,) = compare_cases(bench, [job(tmp_path).case], 1)
         assert len(host.asked) >= 2 * rounds if jobs == 1 else len(host.asked) == 2 * rounds
         assert any(one.is_suspicious() for one in found.time)
 

@@ -71,6 +71,21 @@ def test_a_worker_that_could_not_start_is_tried_again() -> None:
     assert maker.made == ["a", "a"]
 
 
+def test_a_worker_that_is_retired_ends_with_its_last_batch() -> None:
+    """The next one gets a new worker."""
+    maker, workers = Maker(), WarmWorkers(1000, 60.0)
+    maker.use(workers, "a")
+    workers.retire("a")
+    assert maker.closed == ["a"]
+    with workers.lease("a", lambda: maker.make("a")):
+        workers.retire("a")
+        assert maker.closed == ["a"]
+        maker.use(workers, "a")
+    assert maker.made == ["a"] * 3
+    assert maker.closed == ["a"] * 2
+    workers.retire("unknown")
+
+
 def test_closing_ends_all() -> None:
     """Also those in use."""
     maker, workers = Maker(), WarmWorkers(1000, 60.0)

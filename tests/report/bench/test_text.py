@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from conformance.bench.comparison import (
     CaseComparison,
-    Clock,
     GrowthComparison,
     MemoryComparison,
     TimeComparison,
 )
 from conformance.bench.growth import Exponent
+from conformance.bench.measured import Clock
 from conformance.bench.statistics import Ratio
 from conformance.report.bench.text import (
     describe_alarm,

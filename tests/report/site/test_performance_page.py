@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.bench.comparison import Clock
+from conformance.bench.measured import Clock
 from conformance.bench.series import Point, Series
 from conformance.bench.stored import StoredBench, StoredDifference, load_stored_bench
 from conformance.errors import UsageError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from conformance.bench.comparison import (
     CaseComparison,
-    Clock,
     GrowthComparison,
     MemoryComparison,
     TimeComparison,
 )
 from conformance.bench.growth import Exponent
+from conformance.bench.measured import Clock
 from conformance.bench.statistics import Ratio
 from conformance.triage.upgrade.costs import SearchedCost, choose_searched
 
