@@ -77,10 +77,11 @@ class TimeComparison:
     @property
     def alarm(self) -> bool:
         """Whether the difference is certain, and large enough to matter."""
-        return self.confirmed and self.adjusted <= LEVEL and self._is_outside
+        return self.confirmed and self.adjusted <= LEVEL and self.is_outside
 
     @property
-    def _is_outside(self) -> bool:
+    def is_outside(self) -> bool:
+        """Whether the whole interval is far enough from 1 to matter."""
         return self.ratio.low > 1 + MARGIN or self.ratio.high < 1 / (1 + MARGIN)
 
     def is_within(self, difference: float) -> bool:
@@ -101,7 +102,7 @@ class TimeComparison:
         )
         # A large ratio need not be known as precisely as one near 1.
         enough = max(precision, abs(log(self.ratio.estimate)) / 4)
-        far = self._is_outside and self.ratio.width <= enough
+        far = self.is_outside and self.ratio.width <= enough
         return inside or far or self.ratio.width <= precision
 
     def is_suspicious(self, threshold: float = SUSPICIOUS) -> bool:
