@@ -8,7 +8,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from conformance.bench.growth import Exponent, fit_exponent
+from conformance.bench.growth import ExponentChange, compare_exponents
 from conformance.bench.measured import COMPILED, PHASES, Clock, compare_taken, read_clock
 from conformance.bench.statistics import Ratio, adjust, estimate_ratio
 from conformance.model.case import FEWEST_SIZES
@@ -125,25 +125,28 @@ class GrowthComparison:
     """The growth of a phase with the size of a case, in two cells."""
 
     phase: str
-    before: Exponent
-    after: Exponent
+    exponents: ExponentChange
+
+    @property
+    def difference(self) -> float:
+        """The exponent of the second cell less that of the first one."""
+        return self.exponents.after - self.exponents.before
 
     @property
     def kind(self) -> str:
         """The difference without figures."""
-        grows = _describe_direction(self.after.estimate > self.before.estimate)
-        return f"growth of {self.phase} {grows}"
+        return f"growth of {self.phase} {_describe_direction(self.difference > 0)}"
 
     @property
     def is_suspicious(self) -> bool:
         """Whether more rounds could make an alarm of it."""
-        return abs(self.after.estimate - self.before.estimate) >= STEEPER / 2
+        return abs(self.difference) >= STEEPER / 2
 
     @property
     def alarm(self) -> bool:
-        """Whether one grows faster than the other by more than their intervals."""
-        low, high = sorted((self.before, self.after), key=lambda found: found.estimate)
-        return high.estimate - low.estimate >= STEEPER and high.low > low.high
+        """Whether one grows faster than the other, and by how much matters."""
+        is_certain = self.exponents.low > 0 or self.exponents.high < 0
+        return abs(self.difference) >= STEEPER and is_certain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,16 +296,17 @@ def compare_growth(
     found = []
     sizes = sorted(before.keys() & after.keys())
     for phase in PHASES if len(sizes) >= FEWEST_SIZES else ():
-        sides = [
-            {size: [m.phases[phase].cpu for m in side[size] if phase in m.phases] for size in sizes}
-            for side in (before, after)
-        ]
-        if all(min(values, default=0) > 0 for side in sides for values in side.values()):
-            found.append(
-                GrowthComparison(
-                    phase=phase, before=fit_exponent(sides[0]), after=fit_exponent(sides[1])
-                )
-            )
+        seconds: dict[int, list[float]] = {}
+        logs: dict[int, list[float]] = {}
+        for size in sizes:
+            for low, high in zip(before[size], after[size], strict=False):
+                log_ratio = compare_taken(low.phases.get(phase), high.phases.get(phase), Clock.CPU)
+                if log_ratio is not None:
+                    seconds.setdefault(size, []).append(low.phases[phase].cpu)
+                    logs.setdefault(size, []).append(log_ratio)
+        rounds = {len(logs.get(size, ())) for size in sizes}
+        if len(rounds) == 1 and rounds != {0}:
+            found.append(GrowthComparison(phase=phase, exponents=compare_exponents(seconds, logs)))
     return tuple(found)
 
 
@@ -359,7 +363,7 @@ def to_json(case: CaseComparison) -> list[dict[str, Any]]:
         case: The comparison.
     """
     exponents = {
-        one.phase: {"a": one.before.estimate, "b": one.after.estimate} for one in case.growth
+        one.phase: {"a": one.exponents.before, "b": one.exponents.after} for one in case.growth
     }
     memory = {one.name: {"a": one.medians[0], "b": one.medians[1]} for one in case.memory}
     head = {"case": case.case, "size": case.size, "cells": list(case.cells)}

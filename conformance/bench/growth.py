@@ -16,8 +16,6 @@ STEP: Final = 0.02
 """Distance of two exponents that are tried."""
 LARGEST: Final = 4.0
 """Largest exponent that is tried."""
-COUNTING: Final = 0.25
-"""Quantile of the measurements of a size that counts: other load of the host can only add."""
 RESAMPLES: Final = 200
 """Samples of the measurements for the interval."""
 FLAT: Final = 1.2
@@ -25,39 +23,72 @@ FLAT: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Exponent:
-    """The exponent p of `constant + factor * n ** p`.
+class ExponentChange:
+    """The exponents p of `constant + factor * n ** p` of two releases.
 
     Attributes:
-        estimate: Exponent that fits best; 0 for what does not grow.
-        low: Lower end of its interval, 95 % of the resampled measurements.
+        before: Exponent of the first release; 0 for what does not grow.
+        after: Exponent of the second release.
+        low: Lower end of the interval of their difference, 95 % of the resampled rounds.
         high: Upper end.
     """
 
-    estimate: float
+    before: float
+    after: float
     low: float
     high: float
 
 
-def fit_exponent(seconds: Mapping[int, Sequence[float]]) -> Exponent:
+def fit_exponent(seconds: Mapping[int, Sequence[float]]) -> float:
     """Fit the growth of measurements of several sizes.
 
     Args:
-        seconds: Measurements of at least `FEWEST_SIZES` sizes; of each size `COUNTING` counts.
+        seconds: Measurements of at least `FEWEST_SIZES` sizes; of each size the fastest counts, as
+            other load of the host can only add to it.
 
     Raises:
         ValueError: If there are fewer sizes than `FEWEST_SIZES`.
     """
+    sizes = _list_sizes(seconds)
+    fastest = np.array([[min(seconds[size]) for size in sizes]])
+    return float(_fit(np.array(sizes, np.float64), fastest)[0])
+
+
+def compare_exponents(
+    before: Mapping[int, Sequence[float]], logs: Mapping[int, Sequence[float]]
+) -> ExponentChange:
+    """Compare the growth in two releases.
+
+    The growth of the second release is that of the first one times the ratio at each size: ratios
+    of jobs that took turns are known much better than the times are.
+
+    Args:
+        before: Measurements of the first release by size, of the same rounds for each size.
+        logs: Logarithm of the ratio in each of these rounds, by size.
+
+    Raises:
+        ValueError: If there are fewer sizes than `FEWEST_SIZES`.
+    """
+    sizes = np.array(_list_sizes(before), np.float64)
+    seconds = np.array([before[int(size)] for size in sizes])
+    ratios = np.array([logs[int(size)] for size in sizes])
+
+    def fit_both(rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        fastest = seconds[:, rounds].min(axis=-1).T
+        slower = fastest * np.exp(np.median(ratios[:, rounds], axis=-1)).T
+        return _fit(sizes, fastest), _fit(sizes, slower)
+
+    count = seconds.shape[1]
+    low, high = fit_both(np.random.default_rng(count).integers(0, count, (RESAMPLES, count)))
+    ends = np.percentile(high - low, (2.5, 97.5))
+    (first,), (second,) = fit_both(np.arange(count)[None])
+    return ExponentChange(float(first), float(second), float(ends[0]), float(ends[1]))
+
+
+def _list_sizes(seconds: Mapping[int, Sequence[float]]) -> list[int]:
     if len(seconds) < FEWEST_SIZES:
         raise ValueError(f"{len(seconds)} sizes, expected at least {FEWEST_SIZES}")
-    sizes = np.array(sorted(seconds), np.float64)
-    samples = [np.asarray(seconds[int(size)], np.float64) for size in sizes]
-    generator = np.random.default_rng(len(seconds))
-    drawn = [generator.choice(sample, (RESAMPLES, len(sample))) for sample in samples]
-    seen = np.array([np.quantile(sample, COUNTING) for sample in samples])
-    resampled = np.stack([np.quantile(sample, COUNTING, axis=1) for sample in drawn], axis=1)
-    low, high = np.percentile(_fit(sizes, resampled), (2.5, 97.5))
-    return Exponent(float(_fit(sizes, seen[None])[0]), float(low), float(high))
+    return sorted(seconds)
 
 
 def _fit(sizes: np.ndarray, rows: np.ndarray) -> np.ndarray:

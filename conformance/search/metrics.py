@@ -95,7 +95,7 @@ def make_growth_metric(phase: str) -> Metric:
             for one in _load_measured(sample)
             if one.size is not None and phase in one.phases and one.phases[phase].cpu > 0
         }
-        return fit_exponent(seconds).estimate if len(seconds) >= FEWEST_SIZES else None
+        return fit_exponent(seconds) if len(seconds) >= FEWEST_SIZES else None
 
     return Metric(
         name=f"growth of phase {phase}", of=of, render=lambda value: f"n^{value:.2f}",

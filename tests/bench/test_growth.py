@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.bench.growth import fit_exponent
+from conformance.bench.growth import compare_exponents, fit_exponent
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0, 3.0])
@@ -18,28 +18,34 @@ def test_the_exponent_of_a_power_law_is_found(exponent: float, constant: float) 
         for n in (10, 20, 40, 80)
     }
     found = fit_exponent({n: values.tolist() for n, values in seconds.items()})
-    assert found.estimate == pytest.approx(exponent, abs=0.35)
-    assert found.low <= found.estimate <= found.high
+    assert found == pytest.approx(exponent, abs=0.35)
 
 
 def test_what_does_not_grow_has_the_exponent_0() -> None:
     """Noise alone has no growth."""
     found = fit_exponent({n: [1.0, 1.05, 0.97] for n in (1, 2, 4, 8)})
-    assert found.estimate == 0
+    assert found == 0
 
 
 def test_other_load_of_the_host_hides_no_growth() -> None:
-    """It slows half of the measurements by up to a factor of three, and those of any size."""
+    """It makes most measurements longer, and those of both releases in a round alike."""
     generator = np.random.default_rng(4)
-    seconds = {
-        n: (
-            n**2 * np.exp(abs(generator.normal(0, 0.5, 12)) * (generator.random(12) < 0.5))
-        ).tolist()
-        for n in (10, 20, 40, 80)
-    }
-    found = fit_exponent(seconds)
-    assert found.estimate == pytest.approx(2, abs=0.1)
-    assert found.high - found.low < 0.4
+    seconds = {n: (50 + n) * np.exp(abs(generator.normal(0, 0.4, 12))) for n in (16, 32, 64, 128)}
+    logs = {n: np.log((50 + n**2 / 16) / (50 + n)) + generator.normal(0, 0.05, 12) for n in seconds}
+    as_lists = [{n: values.tolist() for n, values in side.items()} for side in (seconds, logs)]
+    found = compare_exponents(*as_lists)
+    assert found.after - found.before == pytest.approx(1, abs=0.3)
+    assert 0.5 < found.low < found.high < 1.6
+
+
+def test_equal_growth_has_no_difference() -> None:
+    """A release that is twice as slow at every size."""
+    generator = np.random.default_rng(5)
+    seconds = {n: (50 + n) * np.exp(abs(generator.normal(0, 0.4, 12))) for n in (16, 32, 64, 128)}
+    logs = {n: generator.normal(np.log(2), 0.05, 12).tolist() for n in seconds}
+    found = compare_exponents({n: values.tolist() for n, values in seconds.items()}, logs)
+    assert abs(found.after - found.before) < 0.25
+    assert found.low <= 0 <= found.high
 
 
 def test_two_sizes_are_refused() -> None:

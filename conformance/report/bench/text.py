@@ -52,8 +52,8 @@ def describe_alarm(alarm: Comparison) -> str:
     match alarm:
         case GrowthComparison():
             return (
-                f"{alarm.phase} grows like n^{alarm.before.estimate:.1f} -> "
-                f"n^{alarm.after.estimate:.1f}"
+                f"{alarm.phase} grows like n^{alarm.exponents.before:.1f} -> "
+                f"n^{alarm.exponents.after:.1f}"
             )
         case MemoryComparison():
             low, high = (format_size(alarm.name, size) for size in alarm.medians)

@@ -75,7 +75,7 @@ def choose_searched(comparison: CaseComparison) -> SearchedCost:
 
     def weigh(alarm: Comparison) -> tuple[int, float]:
         if isinstance(alarm, GrowthComparison):
-            return 3, abs(alarm.after.estimate - alarm.before.estimate)
+            return 3, abs(alarm.difference)
         if isinstance(alarm, TimeComparison):
             ratio = abs(log(alarm.ratio.estimate))
             return (0 if alarm.clock is not Clock.CPU else 4 if ratio > log(LARGE) else 2), ratio
@@ -83,7 +83,7 @@ def choose_searched(comparison: CaseComparison) -> SearchedCost:
 
     alarm = max(comparison.alarms, key=weigh)
     if isinstance(alarm, GrowthComparison):
-        return SearchedCost("growth", alarm.phase, alarm.after.estimate > alarm.before.estimate)
+        return SearchedCost("growth", alarm.phase, alarm.difference > 0)
     if isinstance(alarm, TimeComparison):
         when = "time" if alarm.clock is Clock.CPU else ""
         return SearchedCost(when, alarm.phase, alarm.ratio.estimate > 1)

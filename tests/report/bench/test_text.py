@@ -10,7 +10,7 @@ from conformance.bench.comparison import (
     MemoryComparison,
     TimeComparison,
 )
-from conformance.bench.growth import Exponent
+from conformance.bench.growth import ExponentChange
 from conformance.bench.measured import Clock
 from conformance.bench.statistics import Ratio
 from conformance.report.bench.text import (
@@ -46,9 +46,7 @@ def test_ratios_far_from_one_keep_their_digits() -> None:
 
 def test_growth_and_memory_are_told_in_their_units() -> None:
     """With the size at which the case was measured."""
-    grown = GrowthComparison(
-        phase="run", before=Exponent(1.02, 0.9, 1.1), after=Exponent(1.98, 1.9, 2.1)
-    )
+    grown = GrowthComparison(phase="run", exponents=ExponentChange(1.02, 1.98, 0.8, 1.1))
     leak = MemoryComparison(name="leak", before=(0.0,), after=(2.0**20,))
     found = replace(CASE, size=2048, time=(SLOWER,), growth=(grown,), memory=(leak,))
     assert describe_comparison(found) == (

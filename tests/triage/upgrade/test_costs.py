@@ -8,7 +8,7 @@ from conformance.bench.comparison import (
     MemoryComparison,
     TimeComparison,
 )
-from conformance.bench.growth import Exponent
+from conformance.bench.growth import ExponentChange
 from conformance.bench.measured import Clock
 from conformance.bench.statistics import Ratio
 from conformance.triage.upgrade.costs import SearchedCost, choose_searched
@@ -29,9 +29,7 @@ def time(phase: str, ratio: float, clock: Clock = Clock.CPU) -> TimeComparison:
     )
 
 
-GROWTH = GrowthComparison(
-    phase="run", before=Exponent(1.0, 0.9, 1.1), after=Exponent(2.0, 1.9, 2.1)
-)
+GROWTH = GrowthComparison(phase="run", exponents=ExponentChange(1.0, 2.0, 0.8, 1.2))
 LEAK = MemoryComparison(name="leak", before=(0.0, 0.0), after=(2**20, 2**20))
 PLAN = MemoryComparison(name="plan.temp", before=(1.0, 1.0), after=(2**30, 2**30))
 
