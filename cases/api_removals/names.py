@@ -328,3 +328,28 @@ def context_of_64_bits(env, path):
         with ignore_warnings(), resolve_without_warnings(path)(True):
             third = jnp.float64(1) / 3
     return Observed({"inside": float(third)}, {"inside": 1 / 3})
+
+
+HOST_CALLBACK_REFUSED = deviation(
+    "jax>=0.4.35,<0.8",
+    error="NotImplementedError",
+    match="host_callback has been deprecated",
+    reason="deprecated since 0.4.26; the functions only raised",
+    issue="jax-ml/jax#20385",
+)
+HOST_CALLBACK_REMOVED = deviation(
+    "jax>=0.8",
+    outcome="raised",
+    match="host_callback",
+    reason="removed after it was deprecated in 0.4.26",
+    issue="jax-ml/jax#20385",
+)
+
+
+@probe(source="jax-ml/jax#20385", deviations=[HOST_CALLBACK_REFUSED, HOST_CALLBACK_REMOVED])
+def host_callback(env):
+    """`host_callback.call` raises from 0.4.35 on; since 0.8.0 the module is gone."""
+    call = resolve_without_warnings("jax.experimental.host_callback:call")
+    shape = jax.ShapeDtypeStruct(ROWS.shape, np.float32)
+    value = call(lambda x: 2 * np.asarray(x), jnp.asarray(ROWS, np.float32), result_shape=shape)
+    return Observed(value, 2.0 * ROWS.astype(np.float64))

@@ -9,6 +9,7 @@ placement of arrays, and not in the inspection API.
 from __future__ import annotations
 
 import jax
+import numpy as np
 
 from conformance.kit import Observed, defaults, deviation, probe
 
@@ -90,3 +91,20 @@ def committed_wins(env):
         observed = {"eager": list_devices(x * 2), "jit": list_devices(jax.jit(lambda x: x * 2)(x))}
     home = label(env.devices[1])
     return Observed(observed, reference={"eager": home, "jit": home})
+
+
+@probe(
+    source="jax-ml/jax@92faff137ef9",
+    releases="jax>=0.7.1",
+    records="nothing documented says whether a default device or the mesh of a context comes first",
+)
+def in_a_mesh_context(env):
+    """Within `jax.set_mesh`, `jax.default_device` places nothing but NumPy arrays, up to 0.10.0."""
+    mesh = jax.make_mesh((3,), ("x",))
+    with jax.set_mesh(mesh), jax.default_device(env.devices[2]):
+        return {
+            **find_placements(),
+            "numpy": list_devices(namespace().asarray(np.arange(3.0, dtype=np.float32))),
+            "number": list_devices(namespace().asarray(1.0)),
+            "put": list_devices(jax.device_put(np.float32([1, 2, 3]))),
+        }
