@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,20 +16,22 @@ from conformance.fuzz.operations import COSTLY, OPERATIONS
 from conformance.fuzz.strategies import ProgramSpace
 from conformance.fuzz.transforms import TRANSFORMS
 
+if TYPE_CHECKING:
+    from conformance.fuzz.generation import GeneratedProgram
+
 SPACE = ProgramSpace()
-PROGRAMS = generate(SPACE, 1, 200)
 
 
-def test_a_seed_gives_the_same_programs() -> None:
+def test_a_seed_gives_the_same_programs(drawn: list[GeneratedProgram]) -> None:
     """Another one gives others."""
     again = generate(SPACE, 1, 30)
-    assert again == PROGRAMS[: len(again)]
+    assert again == drawn[: len(again)]
     other = {one.program.id for one in generate(SPACE, 2, 30)}
     # Hypothesis begins with the simplest programs.
     assert len(other & {one.program.id for one in again}) <= 3
 
 
-def test_a_seed_means_the_same_in_another_process() -> None:
+def test_a_seed_means_the_same_in_another_process(drawn: list[GeneratedProgram]) -> None:
     """With other modules loaded."""
     script = (
         "from conformance.fuzz.generation import generate\n"
@@ -39,12 +42,12 @@ def test_a_seed_means_the_same_in_another_process() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     ids = done.stdout.split()
-    assert ids == [one.program.id for one in PROGRAMS[: len(ids)]]
+    assert ids == [one.program.id for one in drawn[: len(ids)]]
 
 
-def test_programs_differ_and_use_all_of_the_language() -> None:
+def test_programs_differ_and_use_all_of_the_language(drawn: list[GeneratedProgram]) -> None:
     """Operations, transforms, meshes; with and without them."""
-    programs = [one.program for one in PROGRAMS]
+    programs = [one.program for one in drawn]
     assert len({program.id for program in programs}) == len(programs)
     operations = {name for program in programs for name in program.operations}
     around = {name for program in programs for name in program.around}
@@ -54,9 +57,11 @@ def test_programs_differ_and_use_all_of_the_language() -> None:
     assert {program.devices for program in programs} == {1, 4}
 
 
-def test_every_program_is_python_that_defines_a_function_and_its_arguments() -> None:
+def test_every_program_is_python_that_defines_a_function_and_its_arguments(
+    drawn: list[GeneratedProgram],
+) -> None:
     """Every name in it is defined before it is used."""
-    for program in (one.program for one in PROGRAMS):
+    for program in (one.program for one in drawn):
         tree = ast.parse(program.render())
         defined = {
             target.id

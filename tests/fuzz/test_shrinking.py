@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from conformance.fuzz.generation import generate, generate_each, replay
+from conformance.fuzz.generation import generate_each, replay
 from conformance.fuzz.numpy_twin import evaluate_inputs
 from conformance.fuzz.operation import select_operations
 from conformance.fuzz.operations import OPERATIONS
@@ -16,16 +16,16 @@ from conformance.fuzz.strategies import ProgramSpace
 from conformance.fuzz.sweep import USES, plan_sweep
 
 if TYPE_CHECKING:
+    from conformance.fuzz.generation import GeneratedProgram
     from conformance.fuzz.program import FuzzProgram
 
 SPACE = ProgramSpace()
-PROGRAMS = generate(SPACE, 1, 200)
 
 
-def test_a_program_is_shrunk_to_what_still_fails() -> None:
+def test_a_program_is_shrunk_to_what_still_fails(drawn: list[GeneratedProgram]) -> None:
     """The other steps and transforms disappear."""
     wanted = next(
-        one for one in PROGRAMS if len(one.program.body.steps) > 2 and one.program.transforms
+        one for one in drawn if len(one.program.body.steps) > 2 and one.program.transforms
     )
     name = wanted.program.body.steps[1].operation
     transform = wanted.program.transforms[0].name
@@ -42,9 +42,9 @@ def test_a_program_is_shrunk_to_what_still_fails() -> None:
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_what_does_not_matter_is_cut(number: int) -> None:
+def test_what_does_not_matter_is_cut(drawn: list[GeneratedProgram], number: int) -> None:
     """Within few trials, all steps but one and all transforms."""
-    large = [one for one in PROGRAMS if len(one.program.body.steps) > 2 and one.program.transforms][
+    large = [one for one in drawn if len(one.program.body.steps) > 2 and one.program.transforms][
         number
     ]
     # A transform may add `.astype` to make the result a float.
@@ -63,9 +63,11 @@ def test_what_does_not_matter_is_cut(number: int) -> None:
     assert len(trials) <= 150
 
 
-def test_a_later_step_gets_the_operand_of_one_that_is_left_out() -> None:
+def test_a_later_step_gets_the_operand_of_one_that_is_left_out(
+    drawn: list[GeneratedProgram],
+) -> None:
     """With its values: 8 of 20 programs with the last operation and a value have no other step."""
-    large = [one for one in PROGRAMS if len(one.program.body.steps) > 1 and one.program.inputs]
+    large = [one for one in drawn if len(one.program.body.steps) > 1 and one.program.inputs]
     single = 0
     for one in large[:20]:
         name = one.program.body.steps[-1].operation
@@ -80,10 +82,10 @@ def test_a_later_step_gets_the_operand_of_one_that_is_left_out() -> None:
     assert single >= 6
 
 
-def test_shrinking_ends_in_time() -> None:
+def test_shrinking_ends_in_time(drawn: list[GeneratedProgram]) -> None:
     """With the program itself if nothing simpler was tried."""
-    shrunk = shrink(PROGRAMS[5], lambda _: True, seconds=0)
-    assert shrunk == PROGRAMS[5]
+    shrunk = shrink(drawn[5], lambda _: True, seconds=0)
+    assert shrunk == drawn[5]
 
 
 def test_a_long_input_is_shrunk_to_the_value_that_matters() -> None:
