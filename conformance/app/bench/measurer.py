@@ -27,6 +27,7 @@ from conformance.bench.measured import (
 )
 from conformance.bench.series import Series, collect_series
 from conformance.engine.job import Job
+from conformance.engine.plan import find_exclusion_reason
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -131,6 +132,9 @@ class CellMeasurer:
 
     def _screen(self, rounds: CaseRounds, group: Sequence[int]) -> None:
         """Measure cells as often as it takes to suspect differences of neighbours."""
+        for index in group:
+            if reason := find_exclusion_reason(rounds.case, self._cells[index]):
+                rounds.problems[index] = reason
         for number in range(self._options.screening):
             self._measure_round(rounds, group, number)
         for number in range(self._options.screening, SIZE_ROUNDS):

@@ -249,3 +249,11 @@ def test_a_cell_that_cannot_run_the_case_says_why(tmp_path: Path) -> None:
     (found,) = compare(host, tmp_path)
     assert found.problem == f"{NEW.cell.id}: raised: ValueError: bad shape"
     assert host.asked.count("0.6.1") == 1
+
+
+def test_a_cell_that_a_case_is_not_for_is_not_asked(tmp_path: Path) -> None:
+    """The comparison has the reason, as the plan of a run has it."""
+    host = Host(lambda *_: 0.01)
+    (found,) = compare(host, tmp_path, releases=">=0.6.1")
+    assert found.problem == f"{OLD.cell.id}: applies to jax>=0.6.1, the cell has 0.6.0"
+    assert host.asked == ["0.6.1"] * SCREENING
