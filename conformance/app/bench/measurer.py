@@ -115,20 +115,24 @@ class CellMeasurer:
         """
         everywhere = range(len(self._cells))
         is_few = len(self._cells) < MANY
+        screened: list[tuple[Sequence[int], CaseRounds]] = []
         largest: dict[int, list[Measured]] = {}
         for group in pairwise(everywhere) if is_few else [everywhere]:
             rounds = CaseRounds(case, in_turns=is_few)
             self._screen(rounds, group)
+            screened.append((group, rounds))
             for index in group:
                 largest.setdefault(index, []).extend(rounds.select_largest(index))
-            for pair in pairwise(group):
+        # Before the first comparison, after which an interrupt may end everything.
+        places = [(one.cell.id, one.release) for one in self._cells]
+        self.series += collect_series(case.id, places, largest)
+        for cells, rounds in screened:
+            for pair in pairwise(cells):
                 one = self._compare_neighbours(rounds, pair)
                 if isinstance(one, Suspicion) and not one.is_small:
                     yield from self.decide([one])
                 else:
                     yield one
-        places = [(one.cell.id, one.release) for one in self._cells]
-        self.series += collect_series(case.id, places, largest)
 
     def _screen(self, rounds: CaseRounds, group: Sequence[int]) -> None:
         """Measure cells as often as it takes to suspect differences of neighbours."""
