@@ -207,7 +207,8 @@ class CellMeasurer:
         others of the same release.
         """
         undecided = list(suspicions)
-        end = time.monotonic() + self._options.confirming * len(undecided)
+        # Two thirds of the time of one case are for new workers, which all of them share.
+        end = time.monotonic() + self._options.confirming * (2 + len(undecided)) / 3
         for number in range(CONFIRMING):
             if any(one.is_small for one in undecided):
                 for index in sorted({index for one in undecided for index in one.pair}):
