@@ -304,9 +304,11 @@ def compare_growth(
                 if log_ratio is not None:
                     seconds.setdefault(size, []).append(low.phases[phase].cpu)
                     logs.setdefault(size, []).append(log_ratio)
-        rounds = {len(logs.get(size, ())) for size in sizes}
-        if len(rounds) == 1 and rounds != {0}:
-            found.append(GrowthComparison(phase=phase, exponents=compare_exponents(seconds, logs)))
+        # Later rounds may have the largest size alone.
+        count = min(len(logs.get(size, ())) for size in sizes)
+        if count:
+            first = ({size: side[size][:count] for size in sizes} for side in (seconds, logs))
+            found.append(GrowthComparison(phase=phase, exponents=compare_exponents(*first)))
     return tuple(found)
 
 

@@ -41,6 +41,8 @@ SCREENING: Final = 4
 """Rounds of all cells, after which most cases are done."""
 SIZE_ROUNDS: Final = 5
 """Rounds before a larger size is an alarm."""
+MORE: Final = 4
+"""Rounds more of two cells that may differ, before new workers decide."""
 SECOND_LOOK: Final = 3
 """Rounds of two cells before a suspicion of them is decided, if all cells have fewer rounds."""
 CONFIRMING: Final = 40
@@ -152,6 +154,9 @@ class CellMeasurer:
             self._measure_round(
                 rounds, sorted(slower - larger), LEAK_ROUNDS + number, only_largest=True
             )
+        # Noise raises most suspicions, and a round costs less than new workers do.
+        for number in range(MORE if rounds.in_turns and self._is_suspected(rounds, group) else 0):
+            self._measure_round(rounds, group, LEAK_ROUNDS + number, only_largest=True)
 
     def _compare_neighbours(
         self, rounds: CaseRounds, pair: tuple[int, int]
@@ -186,6 +191,10 @@ class CellMeasurer:
             found=found, pair=pair, suspected=large or suspected, others=others,
             rounds=CaseRounds(case, in_turns=True),
         )  # fmt: skip
+
+    def _is_suspected(self, rounds: CaseRounds, group: Sequence[int]) -> bool:
+        """Return whether neighbours in a group may differ."""
+        return any(self._find_suspected(rounds, pair) for pair in pairwise(group))
 
     def _find_suspected(self, rounds: CaseRounds, pair: tuple[int, int]) -> set[tuple[str, Clock]]:
         """Return the phases and clocks in which two cells may differ."""

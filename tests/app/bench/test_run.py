@@ -9,6 +9,7 @@ import numpy as np
 
 from conformance.app.bench.measurer import (
     CONFIRMING,
+    MORE,
     OVERVIEW,
     SCREENING,
     BenchOptions,
@@ -114,7 +115,7 @@ def test_cases_that_may_differ_share_new_workers(tmp_path: Path) -> None:
     assert all(one.alarms for one in found)
     rounds = max(one.ratio.pairs for case in found for one in case.time)
     assert host.renewed == ["0.6.0", "0.6.1"] * rounds
-    assert len(host.asked) <= 3 * 2 * (SCREENING + rounds)
+    assert len(host.asked) <= 3 * 2 * (SCREENING + MORE + rounds)
 
 
 def test_the_jobs_of_two_cells_take_turns(tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_a_difference_that_is_gone_is_looked_for_no_longer(tmp_path: Path) -> No
         0.012 if release == "0.6.1" and len(host.asked) <= 2 * SCREENING else 0.01
     )
     (found,) = compare(host, tmp_path)
-    assert len(host.asked) == 2 * (SCREENING + GLANCE)
+    assert len(host.asked) == 2 * (SCREENING + MORE + GLANCE)
     assert found.alarms == ()
 
 
