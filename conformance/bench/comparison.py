@@ -75,6 +75,11 @@ class TimeComparison:
         return f"{self.phase} {self.clock} {_describe_direction(self.ratio.estimate > 1)}"
 
     @property
+    def key(self) -> tuple[str, Clock]:
+        """The phase and the clock: what is compared."""
+        return self.phase, self.clock
+
+    @property
     def alarm(self) -> bool:
         """Whether the difference is certain, and large enough to matter."""
         return self.confirmed and self.adjusted <= LEVEL and self.is_outside

@@ -119,7 +119,7 @@ class CasePhases:
 
         Args:
             phase: The phase.
-            run: What is measured.
+            run: The work to measure.
             calls: Equal calls in it.
             prepare: Called first, and not measured: others have left their data in the caches.
         """

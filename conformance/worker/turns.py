@@ -54,7 +54,7 @@ class Turns:
         """Let the other job work, and wait until it hands over in its turn.
 
         Args:
-            value: What it is told, see `agree`.
+            value: A value for the other job, see `agree`.
         """
         if self._other is None:
             return
@@ -70,10 +70,11 @@ class Turns:
         Args:
             value: What this job measured.
         """
-        # The second job was told when it got its turn, the first one when it gets its next.
-        told = self._received
+        # Messages carry the values: one has reached the second job already, its answer reaches the
+        # first job at the end of `hand_over`.
+        earlier = self._received
         self.hand_over(value)
-        return max(value, self._received if self._is_first else told)
+        return max(value, self._received if self._is_first else earlier)
 
     @contextlib.contextmanager
     def on_shared_processor(self) -> Iterator[None]:

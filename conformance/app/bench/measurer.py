@@ -33,6 +33,7 @@ from conformance.model.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from conformance.bench.comparison import TimeComparison
     from conformance.engine.job import FinishedJob, PlannedCell
     from conformance.engine.workers.warm import WarmExecutor
     from conformance.model.case import Case
@@ -155,8 +156,9 @@ class CellMeasurer:
                 rounds, sorted(slower - larger), LEAK_ROUNDS + number, only_largest=True
             )
         # Noise raises most suspicions, and a round costs less than new workers do.
-        for number in range(MORE if rounds.in_turns and self._is_suspected(rounds, group) else 0):
-            self._measure_round(rounds, group, LEAK_ROUNDS + number, only_largest=True)
+        if rounds.in_turns and any(self._find_suspected(rounds, pair) for pair in pairwise(group)):
+            for number in range(MORE):
+                self._measure_round(rounds, group, LEAK_ROUNDS + number, only_largest=True)
 
     def _compare_neighbours(
         self, rounds: CaseRounds, pair: tuple[int, int]
@@ -177,36 +179,31 @@ class CellMeasurer:
             memory=compare_memory(*map(rounds.select_largest, pair)),
             growth=compare_growth(*(rounds.group_sizes(i) for i in pair)),
         )
-        suspected = self._find_suspected(rounds, pair)
+        suspected = self._select_suspected(found.time)
         if not suspected:
             return found
         # Beside a large difference, small ones are not worth new workers in each round.
-        large = {
-            (one.phase, one.clock)
-            for one in found.time
-            if (one.phase, one.clock) in suspected and not one.is_within(LAYOUT)
-        }
+        large = {one.key for one in suspected if not one.is_within(LAYOUT)}
         others = rounds.list_differences() if len(self._cells) >= MANY else {}
         return Suspicion(
-            found=found, pair=pair, suspected=large or suspected, others=others,
-            rounds=CaseRounds(case, in_turns=True),
+            found=found, pair=pair, suspected=large or {one.key for one in suspected},
+            others=others, rounds=CaseRounds(case, in_turns=True),
         )  # fmt: skip
 
-    def _is_suspected(self, rounds: CaseRounds, group: Sequence[int]) -> bool:
-        """Return whether neighbours in a group may differ."""
-        return any(self._find_suspected(rounds, pair) for pair in pairwise(group))
-
-    def _find_suspected(self, rounds: CaseRounds, pair: tuple[int, int]) -> set[tuple[str, Clock]]:
+    def _find_suspected(self, rounds: CaseRounds, pair: tuple[int, int]) -> list[TimeComparison]:
         """Return the phases and clocks in which two cells may differ."""
         if not rounds.problems.keys().isdisjoint(pair):
-            return set()
-        return {
-            (one.phase, one.clock)
-            for one in rounds.compare_times(pair)
+            return []
+        return self._select_suspected(rounds.compare_times(pair))
+
+    def _select_suspected(self, compared: Iterable[TimeComparison]) -> list[TimeComparison]:
+        return [
+            one
+            for one in compared
             if one.is_suspicious(self._options.threshold)
             # Jobs beside each other wait for one another.
             and (self._options.jobs == 1 or one.clock is not Clock.WALL)
-        }
+        ]
 
     def decide(self, suspicions: Sequence[Suspicion]) -> Iterator[CaseComparison]:
         """Measure cases until it is clear whether they differ, and yield each comparison then.

@@ -49,11 +49,7 @@ class Suspicion:
     @property
     def is_small(self) -> bool:
         """Whether the addresses of the workers may explain a difference."""
-        return any(
-            one.is_within(LAYOUT)
-            for one in self.found.time
-            if (one.phase, one.clock) in self.suspected
-        )
+        return any(one.is_within(LAYOUT) for one in self.found.time if one.key in self.suspected)
 
     @property
     def grows(self) -> bool:
@@ -88,7 +84,7 @@ class Suspicion:
         """Return the comparison of the cells, with what the rounds decided."""
         if self.rounds.problems:
             return replace(self.found, problem="; ".join(self.rounds.problems.values()))
-        rest = [one for one in self.found.time if (one.phase, one.clock) not in self.suspected]
+        rest = [one for one in self.found.time if one.key not in self.suspected]
         growth = self.found.growth
         if self.grows:
             growth = compare_growth(*(self.rounds.group_sizes(index) for index in self.pair))
