@@ -157,6 +157,29 @@ class Bench:
         """Pass the run directory to an xdist worker."""
         node.workerinput[DIRECTORY] = str(self.directory.path)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Send all jobs of a cell to one xdist worker, which opens the cell once.
+
+        By the ids of items: the groups of xdist need ids that it may change, which it may not with
+        pytest 9.2 (pytest-xdist#1386).
+        """
+        if config.option.dist != "loadgroup":
+            return None
+        from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - xdist is optional
+
+        cells = {planned.cell.id for planned in self.preparation.cells}
+
+        class Scheduling(LoadGroupScheduling):
+            """The scheduling of groups, of which each cell is one."""
+
+            def _split_scope(self, nodeid: str) -> str:
+                _, _, rest = nodeid.partition("::")
+                cell, _, case = rest.partition("::")
+                return cell if case and cell in cells else super()._split_scope(nodeid)
+
+        return Scheduling(config, log)
+
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
@@ -334,8 +357,6 @@ class CaseItem(pytest.Item):
         self.job = Job(case=case, planned=planned)
         self.exclusion = find_exclusion_reason(case, planned)
         self.record: Record | None = None
-        # xdist sends all items of a group to one worker, which opens the cell once.
-        self.add_marker(pytest.mark.xdist_group(name=planned.cell.id))
         for word in (case.family, case.kind, f"jax{planned.release}"):
             self.extra_keyword_matches.add(word)
 

@@ -210,6 +210,15 @@ def test_last_failed_selects_failed_jobs(project: Project) -> None:
     assert summary(said).startswith("1 failed")
 
 
+@pytest.mark.parametrize("mode", [(), ("--dist", "loadgroup")], ids=["default", "loadgroup"])
+def test_jobs_of_a_cell_share_a_worker_of_xdist(project: Project, mode: tuple[str, ...]) -> None:
+    """So the cell is opened once."""
+    cells = ("--cell", "0.6.2", "--cell", "0.6.2@cpu8-x64")
+    _, said = run_pytest(project, "cases/fam", *cells, "-v", "-n", "2", *mode)
+    places = set(re.findall(r"\[(gw\d)\] .*::(jax0\.6\.2\S*)::", said))
+    assert [cell for _, cell in sorted(places, key=lambda place: place[1])] == [CELL, f"{CELL}-x64"]
+
+
 GROUPED = ("-n", "2", "--dist", "loadgroup")
 
 
@@ -217,7 +226,7 @@ GROUPED = ("-n", "2", "--dist", "loadgroup")
 def test_last_failed_works_with_xdist(
     project: Project, first: tuple[str, ...], flag: str, then: tuple[str, ...]
 ) -> None:
-    """The workers of xdist append the cell to names of tests."""
+    """The names of tests are the same with and without xdist."""
     run_pytest(project, "cases", "--cell", "0.6.2", *first)
     failed = json.loads((project.path / ".pytest_cache/v/cache/lastfailed").read_text())
     assert [name for name in failed if "@" in name] == []
