@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,7 +25,8 @@ PROJECTS = "3.11"
 BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
 """Fixtures that find the interpreters of their cells themselves."""
 
-
+GROUPED = "tests/test_house.py::"
+"""Beginning of the ids of tests that are a group of pytest-xdist."""
 SAMPLE = "CONFORMANCE_SAMPLE"
 """Variable that leaves out tests marked `long`, as .ci/run does."""
 CELLS = ("cli", "faults", "suites/running", "suites/test_inside.py", "cells/test_provision.py")
@@ -57,6 +58,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"{SAMPLE} is set: a sample of the long tests"))
         if item.nodeid.startswith("tests/"):  # `pytest cases` loads this file, too
             item.add_marker(_group_of(item))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    """Refuse to run if pytest-xdist ignores its groups: each worker would set up all of them.
+
+    It marks a test of a group by the end of its id; where pytest does not let it change ids, it
+    distributes these tests as any other, without a message (pytest-xdist#1386).
+    """
+    ignored = (one for one in ids if one.startswith(GROUPED) and "@" not in one)
+    if node.config.option.dist == "loadgroup" and (one := next(ignored, "")):
+        message = f"{one}: pytest-xdist ignores its group; install pytest below 9.2"
+        pytest.exit(message, pytest.ExitCode.USAGE_ERROR)
 
 
 def _group_of(item: pytest.Item) -> str:
