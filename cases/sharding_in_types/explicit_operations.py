@@ -469,3 +469,20 @@ def put_from_a_mesh_on_one_device(env, name):
     x = jax.device_put(numbers(8), NamedSharding(make_two_device_mesh(env), P("x")))
     y = ON_ONE_DEVICE[name](x, env.devices[0])
     return Observed(jax.jit(lambda y: 2 * y)(y), reference=2 * numbers(8))
+
+
+NAMES_NO_AXIS = deviation(
+    "jax<0.7",
+    outcome="ok",
+    reason="for a program on one device, the sharding of the result was made without its spec",
+    issue="jax-ml/jax@5ab714bdaeac",
+)
+
+
+@probe(source="jax-ml/jax@5ab714bdaeac", releases="jax>=0.6", deviations=[NAMES_NO_AXIS])
+def sharded_on_a_mesh_of_one_device(env):
+    """On an Explicit mesh of one device, `out_sharding=P("x")` appears in the result's spec."""
+    with env.compat.set_mesh(env.mesh(1, "x", explicit=True)):
+        out = jnp.asarray(numbers(8)).at[np.array([3, 1])].get(out_sharding=P("x"))
+    expected = {"spec": "['x']", "value": np.float32([3, 1])}
+    return Observed({"spec": format_spec(out), "value": out}, expected)
