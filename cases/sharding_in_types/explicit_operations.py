@@ -486,3 +486,21 @@ def sharded_on_a_mesh_of_one_device(env):
         out = jnp.asarray(numbers(8)).at[np.array([3, 1])].get(out_sharding=P("x"))
     expected = {"spec": "['x']", "value": np.float32([3, 1])}
     return Observed({"spec": format_spec(out), "value": out}, expected)
+
+
+KEYS_GATHERED = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="the new words were made of unsharded arrays",
+    issue="jax-ml/jax@289fa625e562",
+)
+
+
+@probe(source="jax-ml/jax@289fa625e562", releases="jax>=0.5.3", deviations=[KEYS_GATHERED])
+def number_folded_into_sharded_keys(env):
+    """`vmap` of `jax.random.fold_in` over sharded keys keeps the keys sharded."""
+    mesh = make_two_device_mesh(env)
+    with env.compat.set_mesh(mesh):
+        keys = put(mesh, jax.random.split(jax.random.key(0), 4), "x")
+        out = jax.jit(jax.vmap(lambda key: jax.random.fold_in(key, 1)))(keys)
+    return Observed(format_spec(out), "['x']")
