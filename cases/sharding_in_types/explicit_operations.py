@@ -504,3 +504,31 @@ def number_folded_into_sharded_keys(env):
         keys = put(mesh, jax.random.split(jax.random.key(0), 4), "x")
         out = jax.jit(jax.vmap(lambda key: jax.random.fold_in(key, 1)))(keys)
     return Observed(format_spec(out), "['x']")
+
+
+LANES = {
+    "where": lambda a, at: jnp.where(at > 0, a, 0),
+    "read": lambda a, at: a.at[at].get(out_sharding=P()),
+}
+SELECT_REFUSED = deviation(
+    "jax<0.6.1",
+    outcome="raised",
+    match="select (cases|`which`) must",
+    reason="the batching rule of select did not know the axis of the lanes",
+    issue="jax-ml/jax@7de522c5a344",
+)
+
+
+@probe(
+    source="jax-ml/jax@7de522c5a344",
+    releases="jax>=0.5.3",
+    params=[*LANES],
+    deviations=[SELECT_REFUSED],
+)
+def choices_in_lanes(env, name):
+    """`vmap` over a sharded axis of `jnp.where` with a number, or of `x.at[i].get()`, runs."""
+    mesh, a, at = make_two_device_mesh(env), numbers(4, 2), np.array([[0, 1]] * 4)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(jax.vmap(LANES[name]))(put(mesh, a, "x"), put(mesh, at, "x"))
+    value = np.where(at > 0, a, 0) if name == "where" else a
+    return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": value})
