@@ -532,3 +532,36 @@ def choices_in_lanes(env, name):
         out = jax.jit(jax.vmap(LANES[name]))(put(mesh, a, "x"), put(mesh, at, "x"))
     value = np.where(at > 0, a, 0) if name == "where" else a
     return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": value})
+
+
+SAMPLERS = {
+    "beta": lambda key, **where: jax.random.beta(key, 1.5, 0.5, (4,), **where),
+    "categorical": lambda key, **where: jax.random.categorical(key, np.zeros((4, 3)), **where),
+    "dirichlet": lambda key, **where: jax.random.dirichlet(key, np.ones(3), (4,), **where),
+    "gamma": lambda key, **where: jax.random.gamma(key, 1.5, (4,), **where),
+    "loggamma": lambda key, **where: jax.random.loggamma(key, 1.5, (4,), **where),
+    "orthogonal": lambda key, **where: jax.random.orthogonal(key, 2, (4,), **where),
+    "t": lambda key, **where: jax.random.t(key, 2.5, (4,), **where),
+}
+NO_OUT_SHARDING = deviation(
+    "jax<0.10.1",
+    error="TypeError",
+    match="out_sharding",
+    reason="of the samplers, only a few took out_sharding",
+    issue="jax-ml/jax#37153",
+)
+
+
+@probe(
+    source="jax-ml/jax#37153",
+    releases="jax>=0.7.2",
+    params=[*SAMPLERS],
+    deviations=[NO_OUT_SHARDING],
+)
+def sharded_draw(env, name):
+    """A sampler with `out_sharding` draws the same numbers, sharded."""
+    key = jax.random.key(0)
+    plain = np.asarray(SAMPLERS[name](key))
+    with env.compat.set_mesh(make_two_device_mesh(env)):
+        out = SAMPLERS[name](key, out_sharding=P("x"))
+    return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": plain})
