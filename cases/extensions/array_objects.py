@@ -110,3 +110,31 @@ def converted_pytree(env, nested):
     )
     x = [cls(X), cls(X)] if nested else cls(X)
     return Observed(jnp.asarray(x), np.stack([X, X]) if nested else X)
+
+
+ARGUMENTS = {
+    "broadcast_to": lambda n, x: n.broadcast_to(x, (2, 3)),
+    "einsum": lambda n, x: n.einsum("i,i->i", x, x),
+    "expand_dims": lambda n, x: n.expand_dims(x, 0),
+    "full_like": lambda n, x: n.full_like(x, 2),
+    "isposinf": lambda n, x: n.isposinf(x),
+    "pad": lambda n, x: n.pad(x, 1),
+    "select": lambda n, x: n.select([np.array([True, False, True])], [x], 0),
+    "tile": lambda n, x: n.tile(x, 2),
+    "transpose": lambda n, x: n.transpose(x),
+}
+NOT_CONVERTED = deviation(
+    "jax<0.6",
+    outcome="raised",
+    reason="these functions looked at the shape or dtype of the object before its conversion",
+    issue="jax-ml/jax#27716",
+)
+
+
+@probe(source="jax-ml/jax#27716", params=[*ARGUMENTS], deviations=[NOT_CONVERTED])
+def argument_of_a_function(env, name):
+    """`jnp.pad`, `tile` and other functions accept an object with `__jax_array__` from 0.6.0 on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        value = ARGUMENTS[name](jnp, Wrapped(X))
+    return Observed(value, ARGUMENTS[name](np, X))

@@ -102,3 +102,23 @@ def format_of_a_shape(env):
     columns = with_order((1, 0), env.devices[0])
     layout = jax.eval_shape(jax.jit(lambda x: x, out_shardings=columns), MATRIX).format.layout
     return Observed(layout is not None and list(layout.major_to_minor), [1, 0])
+
+
+NO_LAYOUT_FOR_LANES = deviation(
+    "jax<0.7.1",
+    error="NotImplementedError",
+    reason="with_layout_constraint had no batching rule",
+    issue="jax-ml/jax@250949230e18",
+)
+
+
+@probe(source="jax-ml/jax@250949230e18", releases="jax>=0.7", deviations=[NO_LAYOUT_FOR_LANES])
+def constrained_in_lanes(env):
+    """`vmap` of a function with `with_layout_constraint` runs from 0.7.1 on."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+    def store(row):
+        return layouts.with_layout_constraint(row, layouts.Layout(major_to_minor=(1, 0)))
+
+    out = jax.jit(jax.vmap(store))(x)
+    return Observed(out, reference=x)

@@ -578,3 +578,27 @@ def fill_of_negative_zero(env):
     fills = (0.0, -0.0)
     results = [jnp.take(x, at, mode="fill", fill_value=fill)[0] for fill in fills]
     return Observed(np.signbit(results), reference=np.signbit(fills))
+
+
+NEGATIVE_READS_THE_FIRST = deviation(
+    "jax>=0.5.1,<0.11.1",
+    outcome="ok",
+    reason="a negative index was passed to the gather as it was",
+    issue="jax-ml/jax@124e123946d0",
+)
+
+
+@probe(source="jax-ml/jax@124e123946d0", deviations=[NEGATIVE_READS_THE_FIRST])
+def negative_index_that_is_promised(env):
+    """`take_along_axis` at -1 in the mode "promise_in_bounds" reads the last element of a row."""
+    x, at = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[-1], [1]])
+
+    def take(x):
+        return jnp.take_along_axis(x, at, 1, mode="promise_in_bounds")
+
+    observed = {
+        "value": jax.jit(take)(x),
+        "gradient": jax.jit(jax.grad(lambda x: take(x).sum()))(x),
+    }
+    expected = {"value": f32(2, 4)[:, None], "gradient": np.float32([[0, 0, 1], [0, 1, 0]])}
+    return Observed(observed, expected)

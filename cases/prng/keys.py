@@ -303,3 +303,13 @@ def held_by_a_wrapped_key(env):
     key = jax.random.wrap_key_data(key_words())
     base_array = key._base_array  # noqa: SLF001 - no public name for the array
     return Observed(type(base_array).__name__, reference="ArrayImpl")
+
+
+@probe(
+    source="jax-ml/jax#24589",
+    records="nothing documented says where the words of a fetched key are",
+)
+def fetched(env):
+    """`jax.device_get` of a key moves its words to a NumPy array, from 0.4.36 to 0.5.3."""
+    key = jax.device_get(jax.random.wrap_key_data(jnp.asarray(key_words())))
+    return {"class": type(key).__name__, "words": type(data(key)).__name__}

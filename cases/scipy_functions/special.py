@@ -190,3 +190,25 @@ def beta_of_infinity(env):
     a, b = np.array([[2, np.inf], [np.inf, np.inf], [1, 2]], np.float32).T
     value = jax.jit(jax.scipy.special.beta)(a, b)
     return Observed(np.nan_to_num(value, nan=-777), np.array([0, 0, 0.5]))
+
+
+POLYNOMIAL_OUT_OF_ITS_RANGE = deviation(
+    "jax<0.8.2",
+    params=["large"],
+    outcome="ok",
+    reason="a polynomial for numbers near 4 was used for all numbers above",
+    issue="jax-ml/jax#33178",
+)
+
+
+@probe(
+    source="jax-ml/jax#33178",
+    releases="jax>=0.8",
+    params={"small": {"points": [0.375, 1.625, 3.5]}, "large": {"points": [20, 100, 10000]}},
+    deviations=[POLYNOMIAL_OUT_OF_ITS_RANGE],
+)
+def sine_and_cosine_integrals(env, points):
+    """`sici` of large numbers is right from 0.8.2 on; in 0.8.0 and 0.8.1, it was far off."""
+    x = np.array(points, np.float32)
+    value = jax.jit(jax.scipy.special.sici)(x)
+    return Observed(value, scipy.special.sici(x.astype(np.float64)))

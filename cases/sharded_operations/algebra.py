@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
-from conformance.kit import defaults, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import SIZE, Operation, compare, numpy_api, operators
 
@@ -75,3 +77,32 @@ NO_GRADIENT = deviation(
 def transformed(env, name):
     """A product, decomposition or transform of a sharded matrix equals NumPy."""
     return compare(env, OPERATIONS[name], eager=False)
+
+
+OF_EACH_MATRIX = {
+    "cholesky": lambda n, a: n.linalg.cholesky(a),
+    "eigh": lambda n, a: n.linalg.eigh(a)[0],
+    "inv": lambda n, a: n.linalg.inv(a),
+    "qr": lambda n, a: n.abs(n.linalg.qr(a)[1]),
+    "solve": lambda n, a: n.linalg.solve(a, a[:, :, :1]),
+    "svd": lambda n, a: n.linalg.svd(a)[1],
+}
+MATRICES_GATHERED = deviation(
+    "jax<0.5.3",
+    outcome="ok",
+    reason="the calls of LAPACK were not partitioned, so that all devices had all matrices",
+    issue="jax-ml/jax@f93c2a1aa51d",
+)
+
+
+@probe(source="jax-ml/jax@f93c2a1aa51d", params=[*OF_EACH_MATRIX], deviations=[MATRICES_GATHERED])
+def sharded_batch(env, name):
+    """A decomposition of matrices on several devices leaves each result where its matrix is."""
+    a = np.eye(3, dtype=np.float32) * np.arange(2, 10, dtype=np.float32)[:, None, None] + 1
+    sharding = NamedSharding(env.mesh(8, "x"), P("x"))
+    out = jax.jit(lambda a: OF_EACH_MATRIX[name](jnp, a))(jax.device_put(a, sharding))
+    value = OF_EACH_MATRIX[name](np, a)
+    return Observed(
+        {"shard": list(out.sharding.shard_shape(out.shape)), "value": out},
+        {"shard": [1, *value.shape[1:]], "value": value.astype(np.float32)},
+    )

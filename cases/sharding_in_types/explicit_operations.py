@@ -469,3 +469,99 @@ def put_from_a_mesh_on_one_device(env, name):
     x = jax.device_put(numbers(8), NamedSharding(make_two_device_mesh(env), P("x")))
     y = ON_ONE_DEVICE[name](x, env.devices[0])
     return Observed(jax.jit(lambda y: 2 * y)(y), reference=2 * numbers(8))
+
+
+NAMES_NO_AXIS = deviation(
+    "jax<0.7",
+    outcome="ok",
+    reason="for a program on one device, the sharding of the result was made without its spec",
+    issue="jax-ml/jax@5ab714bdaeac",
+)
+
+
+@probe(source="jax-ml/jax@5ab714bdaeac", releases="jax>=0.6", deviations=[NAMES_NO_AXIS])
+def sharded_on_a_mesh_of_one_device(env):
+    """On an Explicit mesh of one device, `out_sharding=P("x")` appears in the result's spec."""
+    with env.compat.set_mesh(env.mesh(1, "x", explicit=True)):
+        out = jnp.asarray(numbers(8)).at[np.array([3, 1])].get(out_sharding=P("x"))
+    expected = {"spec": "['x']", "value": np.float32([3, 1])}
+    return Observed({"spec": format_spec(out), "value": out}, expected)
+
+
+KEYS_GATHERED = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="the new words were made of unsharded arrays",
+    issue="jax-ml/jax@289fa625e562",
+)
+
+
+@probe(source="jax-ml/jax@289fa625e562", releases="jax>=0.5.3", deviations=[KEYS_GATHERED])
+def number_folded_into_sharded_keys(env):
+    """`vmap` of `jax.random.fold_in` over sharded keys keeps the keys sharded."""
+    mesh = make_two_device_mesh(env)
+    with env.compat.set_mesh(mesh):
+        keys = put(mesh, jax.random.split(jax.random.key(0), 4), "x")
+        out = jax.jit(jax.vmap(lambda key: jax.random.fold_in(key, 1)))(keys)
+    return Observed(format_spec(out), "['x']")
+
+
+LANES = {
+    "where": lambda a, at: jnp.where(at > 0, a, 0),
+    "read": lambda a, at: a.at[at].get(out_sharding=P()),
+}
+SELECT_REFUSED = deviation(
+    "jax<0.6.1",
+    outcome="raised",
+    match="select (cases|`which`) must",
+    reason="the batching rule of select did not know the axis of the lanes",
+    issue="jax-ml/jax@7de522c5a344",
+)
+
+
+@probe(
+    source="jax-ml/jax@7de522c5a344",
+    releases="jax>=0.5.3",
+    params=[*LANES],
+    deviations=[SELECT_REFUSED],
+)
+def choices_in_lanes(env, name):
+    """`vmap` over a sharded axis of `jnp.where` with a number, or of `x.at[i].get()`, runs."""
+    mesh, a, at = make_two_device_mesh(env), numbers(4, 2), np.array([[0, 1]] * 4)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(jax.vmap(LANES[name]))(put(mesh, a, "x"), put(mesh, at, "x"))
+    value = np.where(at > 0, a, 0) if name == "where" else a
+    return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": value})
+
+
+SAMPLERS = {
+    "beta": lambda key, **where: jax.random.beta(key, 1.5, 0.5, (4,), **where),
+    "categorical": lambda key, **where: jax.random.categorical(key, np.zeros((4, 3)), **where),
+    "dirichlet": lambda key, **where: jax.random.dirichlet(key, np.ones(3), (4,), **where),
+    "gamma": lambda key, **where: jax.random.gamma(key, 1.5, (4,), **where),
+    "loggamma": lambda key, **where: jax.random.loggamma(key, 1.5, (4,), **where),
+    "orthogonal": lambda key, **where: jax.random.orthogonal(key, 2, (4,), **where),
+    "t": lambda key, **where: jax.random.t(key, 2.5, (4,), **where),
+}
+NO_OUT_SHARDING = deviation(
+    "jax<0.10.1",
+    error="TypeError",
+    match="out_sharding",
+    reason="of the samplers, only a few took out_sharding",
+    issue="jax-ml/jax#37153",
+)
+
+
+@probe(
+    source="jax-ml/jax#37153",
+    releases="jax>=0.7.2",
+    params=[*SAMPLERS],
+    deviations=[NO_OUT_SHARDING],
+)
+def sharded_draw(env, name):
+    """A sampler with `out_sharding` draws the same numbers, sharded."""
+    key = jax.random.key(0)
+    plain = np.asarray(SAMPLERS[name](key))
+    with env.compat.set_mesh(make_two_device_mesh(env)):
+        out = SAMPLERS[name](key, out_sharding=P("x"))
+    return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": plain})

@@ -476,3 +476,24 @@ def gradients_of_microbatches(env):
     exact = np.repeat(x.sum(1)[:, :, None], 2, axis=2)
     expected = {"shard": [3, 2, 2], "reduced": "", "unreduced": "x"}
     return Observed(observed, (expected, exact))
+
+
+COPIES_FOR_A_RESULT = deviation(
+    "jax<0.10",
+    outcome="ok",
+    reason="each device kept a copy of the replicated argument, and the sum adds them",
+    issue="jax-ml/jax@fa413e528d83",
+)
+
+
+@probe(source="jax-ml/jax@fa413e528d83", deviations=[COPIES_FOR_A_RESULT])
+def result_made_unreduced(env):
+    """A replicated result of jit with unreduced `out_shardings` is on one device, zero on others.
+
+    Up to 0.9.2 each device had the whole result, so that their sum was twice as large.
+    """
+    with env.compat.set_mesh(env.mesh(2, "x", explicit=True)):
+        out = jax.jit(lambda x: 2 * x, out_shardings=P(unreduced={"x"}))(reshard(numbers(4), P()))
+        observed = (describe(out), values(out))
+    expected = {"shard": [4], "reduced": "", "unreduced": "x"}
+    return Observed(observed, (expected, 2 * numbers(4)))
