@@ -241,7 +241,7 @@ BOOLEANS_COUNTED = deviation(
 
 @probe(source="jax-ml/jax#28603", deviations=[BOOLEANS_COUNTED])
 def power_of_a_boolean_matrix(env):
-    """`matrix_power` of a matrix of booleans is boolean, as in NumPy: it says what can be reached."""
+    """`matrix_power` of booleans is boolean from 0.6.1 on, as in NumPy; before, it was float32."""
     step = np.array([[True, True], [False, True]])
     return Observed(jnp.linalg.matrix_power(step, 3), reference=np.linalg.matrix_power(step, 3))
 
