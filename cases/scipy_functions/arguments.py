@@ -357,3 +357,19 @@ def standardized_in_two_passes(env):
     exact = (x - x.mean(dtype=np.float64)) / np.sqrt(x.var(dtype=np.float64) + 1e-5)
     result = jax.jit(lambda x: jax.nn.standardize(x, algorithm="stable"))(x)
     return Observed(result, reference=exact)
+
+
+SERIES_FOR_SMALL_NUMBERS = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    reason="a series for small numbers served all numbers",
+    issue="jax-ml/jax#33081",
+)
+
+
+@probe(source="jax-ml/jax#33081", releases="jax>=0.8", deviations=[SERIES_FOR_SMALL_NUMBERS])
+def sine_integral_of_large_numbers(env):
+    """`jax.scipy.special.sici` of large numbers is right from 0.8.2 on; before, it diverged."""
+    x = np.float32([3, 10, 30, 100])
+    result = jax.jit(jax.scipy.special.sici)(x)
+    return Observed(result, reference=tuple(scipy.special.sici(np.float64(x))))
