@@ -362,7 +362,7 @@ def standardized_in_two_passes(env):
 SERIES_FOR_SMALL_NUMBERS = deviation(
     "jax<0.8.2",
     outcome="ok",
-    reason="a series for small numbers served all numbers",
+    reason="the approximation for small numbers served all numbers",
     issue="jax-ml/jax#33081",
 )
 
