@@ -208,6 +208,21 @@ def difference_of_matrices(env):
     return Observed(result, reference=np.int32([1, 3, 4]))
 
 
+COLUMN_STAYED_A_MATRIX = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="the mask, which was flat, selected rows of the column",
+    issue="jax-ml/jax#32402",
+)
+
+
+@probe(source="jax-ml/jax#32402", deviations=[COLUMN_STAYED_A_MATRIX])
+def difference_of_columns(env):
+    """`setdiff1d(assume_unique=True)` of a column is flat from 0.8.0 on; before, a column."""
+    result = jnp.setdiff1d(np.int32([[1], [2]]), np.int32([1]), assume_unique=True)
+    return Observed(result, reference=np.int32([2]))
+
+
 DIVIDED_BY_CLAMPED_COUNT = deviation(
     "jax<0.8",
     outcome="ok",
