@@ -493,6 +493,26 @@ def sets_of_no_size(env):
     return Observed(result, reference=[f32(), f32()])
 
 
+MAXIMUM_OF_AN_EMPTY_ARRAY = deviation(
+    "jax<0.11.2",
+    error="ValueError",
+    match="zero-size array",
+    reason="the padding was the maximum of the empty result",
+    issue="jax-ml/jax#40231",
+)
+
+
+@probe(
+    source="jax-ml/jax#40231",
+    params=["intersect1d", "setxor1d"],
+    releases="jax>=0.4.33",
+    deviations=[MAXIMUM_OF_AN_EMPTY_ARRAY],
+)
+def common_elements_of_no_size(env, name):
+    """`intersect1d` and `setxor1d` with `size=0` are empty from 0.11.2 on, a ValueError before."""
+    return Observed(getattr(jnp, name)(f32(1, 2), f32(2), size=0), reference=f32())
+
+
 NO_RANGE_OF_NOTHING = deviation(
     "jax<0.11.2",
     error="ValueError",
