@@ -562,3 +562,40 @@ def rows_of_lists(env, name):
     with ignore_warnings():
         result = getattr(jnp, name)(rows)
     return Observed(result, getattr(np, name)(np.int32(rows)))
+
+
+MEMBERS_OF_OTHER_TYPES_REFUSED = deviation(
+    "jax>=0.10",
+    params=["none", "text"],
+    error="TypeError",
+    match="Array.__contains__: unsupported operand type",
+    reason="`in` accepts numbers only",
+    issue="jax-ml/jax#26779",
+)
+MEMBERS_WITH_AXES_REFUSED = deviation(
+    "jax>=0.10",
+    params=["column", "one_element"],
+    error="ValueError",
+    match="Array.__contains__: (search array must be one-dimensional|query value must be a scalar)",
+    reason="`in` looks for a scalar in a vector only",
+    issue="jax-ml/jax#26779",
+)
+MEMBERS = {
+    "none": lambda: None in jnp.float32([0, 1, 2]),
+    "text": lambda: "one" in jnp.float32([0, 1, 2]),
+    "one_element": lambda: np.float32([1]) in jnp.float32([0, 1, 2]),
+    "column": lambda: 1.0 in jnp.float32([[0], [1], [2]]),
+}
+
+
+@probe(
+    source="jax-ml/jax#26779",
+    params=[*MEMBERS],
+    deviations=[MEMBERS_OF_OTHER_TYPES_REFUSED, MEMBERS_WITH_AXES_REFUSED],
+)
+def membership(env, name):
+    """`None in x` and `"one" in x` are a TypeError from 0.10.0; before, they were False.
+
+    The old implementation compared the elements one after the other.
+    """
+    return Observed(MEMBERS[name](), reference=name in ("one_element", "column"))

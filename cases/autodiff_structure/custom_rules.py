@@ -122,6 +122,26 @@ def zero_from_a_rule(env):
     return Observed(result, (np.array([2.0, 3]), np.zeros(2)))
 
 
+RETURNED_ZERO_NOT_CONVERTED = deviation(
+    "jax>=0.10",
+    error="TypeError",
+    match="SymbolicZero' of type .* is not a valid JAX type",
+    reason="reverse mode treats the returned zero as an array",
+    issue="jax-ml/jax@5ad89659fde6",
+)
+
+
+@probe(source="jax-ml/jax@5ad89659fde6", deviations=[RETURNED_ZERO_NOT_CONVERTED])
+def zero_from_a_rule_in_reverse(env):
+    """A gradient through a rule that returns a symbolic zero is a TypeError from 0.10.0 on."""
+    zero = getattr(jax.custom_derivatives, "zero_from_primal", None)
+    if zero is None:
+        env.unsupported("jax.custom_derivatives has no zero_from_primal here")
+    f = jax.custom_jvp(lambda x: x + 1)
+    f.defjvp(lambda p, _: (f(*p), zero(p[0], symbolic_zeros=True)))
+    return Observed(jax.grad(lambda x: f(x) * x)(2.0), np.float64(3))
+
+
 DCE_MISCOUNTED_ZEROS = deviation(
     "jax>=0.7,<0.7.2",
     error="ValueError",

@@ -208,6 +208,21 @@ def difference_of_matrices(env):
     return Observed(result, reference=np.int32([1, 3, 4]))
 
 
+COLUMN_STAYED_A_MATRIX = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="the mask, which was flat, selected rows of the column",
+    issue="jax-ml/jax#32402",
+)
+
+
+@probe(source="jax-ml/jax#32402", deviations=[COLUMN_STAYED_A_MATRIX])
+def difference_of_columns(env):
+    """`setdiff1d(assume_unique=True)` of a column is flat from 0.8.0 on; before, a column."""
+    result = jnp.setdiff1d(np.int32([[1], [2]]), np.int32([1]), assume_unique=True)
+    return Observed(result, reference=np.int32([2]))
+
+
 DIVIDED_BY_CLAMPED_COUNT = deviation(
     "jax<0.8",
     outcome="ok",
@@ -476,6 +491,26 @@ def sets_of_no_size(env):
     x, y = f32(1, 2), f32(2)
     result = [jnp.union1d(x, y, size=0), jnp.setdiff1d(x, y, size=0)]
     return Observed(result, reference=[f32(), f32()])
+
+
+MAXIMUM_OF_AN_EMPTY_ARRAY = deviation(
+    "jax<0.11.2",
+    error="ValueError",
+    match="zero-size array",
+    reason="the padding was the maximum of the empty result",
+    issue="jax-ml/jax#40231",
+)
+
+
+@probe(
+    source="jax-ml/jax#40231",
+    params=["intersect1d", "setxor1d"],
+    releases="jax>=0.4.33",
+    deviations=[MAXIMUM_OF_AN_EMPTY_ARRAY],
+)
+def common_elements_of_no_size(env, name):
+    """`intersect1d` and `setxor1d` with `size=0` are empty from 0.11.2 on, a ValueError before."""
+    return Observed(getattr(jnp, name)(f32(1, 2), f32(2), size=0), reference=f32())
 
 
 NO_RANGE_OF_NOTHING = deviation(

@@ -231,6 +231,21 @@ def power_of_an_integer_matrix(env, a, n):
     check_same(jnp.linalg.matrix_power(a, n), np.linalg.matrix_power(a, n))
 
 
+BOOLEANS_COUNTED = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="booleans became float32, so entries counted the paths",
+    issue="jax-ml/jax#28603",
+)
+
+
+@probe(source="jax-ml/jax#28603", deviations=[BOOLEANS_COUNTED])
+def power_of_a_boolean_matrix(env):
+    """`matrix_power` of booleans is boolean from 0.6.1 on, as in NumPy; before, it was float32."""
+    step = np.array([[True, True], [False, True]])
+    return Observed(jnp.linalg.matrix_power(step, 3), reference=np.linalg.matrix_power(step, 3))
+
+
 INPUT_FLATTENED = deviation(
     "jax<0.4.36",
     error="LawError",

@@ -144,6 +144,26 @@ def running_truth(env, numbers, floats):
         check_same(jnp.cumsum(x, dtype=bool), np.logical_or.accumulate(x != 0))
 
 
+FRACTIONS_WERE_FALSE = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="fractions were multiplied or added first, and truncated to false",
+    issue="jax-ml/jax#28669",
+)
+
+
+@probe(
+    source="jax-ml/jax#28669",
+    params=["cumprod", "nancumsum", "nancumprod"],
+    deviations=[FRACTIONS_WERE_FALSE],
+)
+def running_truth_of_fractions(env, name):
+    """Cumulative functions with `dtype=bool` count a fraction as true, from 0.10.2 on."""
+    x = np.float32([0.5, 0.5, 0])
+    accumulate = np.logical_or if name == "nancumsum" else np.logical_and
+    return Observed(getattr(jnp, name)(x, dtype=bool), reference=accumulate.accumulate(x != 0))
+
+
 @probe(source="jax-ml/jax#25214")
 def order_of_einsum(env):
     """`einsum` of three factors makes two products, the cheap product first, on any release."""

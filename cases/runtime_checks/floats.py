@@ -213,3 +213,23 @@ def finite_result(env, name):
     call, option = FINITE[name]
     with env.compat.enable_x64(name == "attention"), getattr(jax, f"debug_{option}")(True):
         return Observed(call_outcome(call), "ran")
+
+
+NAN_IN_A_CONSTANT_FOUND = deviation(
+    "jax<0.4.36",
+    error="FloatingPointError",
+    match="convert_element_type",
+    reason="NaN, which marks medians of NaN, was itself found when it was converted",
+    issue="jax-ml/jax#24732",
+)
+
+
+@probe(
+    source="jax-ml/jax#24732",
+    config={"jax_debug_nans": True},
+    deviations=[NAN_IN_A_CONSTANT_FOUND],
+)
+def median_without_jit(env):
+    """`jnp.median` of finite numbers passes `jax_debug_nans` under `disable_jit` from 0.4.36 on."""
+    with jax.disable_jit():
+        return Observed(jnp.median(floats(0, 1, 2, 3)), reference=np.float32(1.5))

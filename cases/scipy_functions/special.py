@@ -197,12 +197,12 @@ POLYNOMIAL_OUT_OF_ITS_RANGE = deviation(
     params=["large"],
     outcome="ok",
     reason="a polynomial for numbers near 4 was used for all numbers above",
-    issue="jax-ml/jax#33178",
+    issue="jax-ml/jax#33081",
 )
 
 
 @probe(
-    source="jax-ml/jax#33178",
+    source="jax-ml/jax#33081",
     releases="jax>=0.8",
     params={"small": {"points": [0.375, 1.625, 3.5]}, "large": {"points": [20, 100, 10000]}},
     deviations=[POLYNOMIAL_OUT_OF_ITS_RANGE],
