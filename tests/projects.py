@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RELEASE = "0.6.2"
 CELL = f"jax{RELEASE}-py311-cpu8"
 ENVIRONMENT = f"jax{RELEASE}-py311"
+LOCKED = ("0.6.0", "0.6.1", RELEASE)
+"""Releases whose locks a project has: many tests search between them, and resolving takes long."""
 SMOKE = f"""\
 [matrix]
 axes = {{ jax = ["{RELEASE}"] }}
@@ -149,18 +151,19 @@ class Project:
 def make_project(
     path: Path, files: Mapping[str, str], capsys: pytest.CaptureFixture[str]
 ) -> Project:
-    """Make a project of one release, with its committed lock, and some files."""
+    """Make a project of one release and some files; see `write_project`."""
     write_project(path, files)
     return Project(path, capsys)
 
 
 def write_project(path: Path, files: Mapping[str, str]) -> None:
-    """Write a project of one release, with its committed lock, and some files."""
+    """Write a project of one release and some files, with the committed locks of its neighbours."""
     matrix = path / "matrix"
     (matrix / "locks").mkdir(parents=True)
     (path / "cases").mkdir()
     shutil.copy(ROOT / "matrix" / "releases.toml", matrix)
-    shutil.copy(ROOT / "matrix" / "locks" / f"{ENVIRONMENT}.txt", matrix / "locks")
+    for release in LOCKED:
+        shutil.copy(ROOT / "matrix" / "locks" / f"jax{release}-py311.txt", matrix / "locks")
     write_files(path, {"matrix/smoke.toml": SMOKE, **files})
 
 

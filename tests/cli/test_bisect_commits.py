@@ -92,6 +92,7 @@ def test_commit_is_found_in_a_script_and_in_a_case(
     assert not found["confirmed"]
 
 
+@pytest.mark.long
 def test_releases_that_differ_are_searched_between(project: Project, jax: MadeRepository) -> None:
     """First the releases, then the commits: here the one that brings the newer release."""
     removed = find_removed_or_added(jax)

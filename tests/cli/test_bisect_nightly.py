@@ -116,6 +116,7 @@ def test_bisect_finds_the_first_bad_nightly(project: Project) -> None:
     assert lines[-1].startswith("4 trials for 4 points, ")
 
 
+@pytest.mark.long
 def test_release_and_nightly_can_be_the_ends_of_one_search(project: Project) -> None:
     """Probes of an earlier search are replayed."""
     project.run("bisect", "report.py", "--good", "nightly:2026-01-10", "--bad", "nightly")

@@ -97,6 +97,7 @@ def test_blame_judges_a_case_by_its_reference(project: Project) -> None:
     assert found["predicate"]["name"] == "conformance"
 
 
+@pytest.mark.long
 def test_blame_case_with_cells_and_runner_of_the_caller(project: Project) -> None:
     """Another search passes its own cells, runner and locks."""
     context = ProjectContext(project.path)

@@ -56,6 +56,7 @@ def test_a_run_has_the_records_of_a_run_on_this_host(new_project: MakeProject) -
     assert all(record.cached for record in again.values())
 
 
+@pytest.mark.long
 def test_a_suite_has_the_records_of_a_run_on_this_host(new_project: MakeProject) -> None:
     """With the error and the place of a failing test."""
     project = new_project({"tests/test_sum.py": SUITE})

@@ -223,6 +223,7 @@ with = ["."]
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_nondeterministic_functions_are_flaky_and_no_change(new_project: MakeProject) -> None:
     """The reason has the largest difference between two attempts."""
     project = new_project(package_files({"noisy.py": NOISY}, more=NOISY_LISTED))

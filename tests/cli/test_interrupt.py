@@ -202,6 +202,7 @@ def test_killed_run_leaves_no_process_and_resumes(
     assert len(project.newest.read_records()) == 3
 
 
+@pytest.mark.long
 def test_two_runs_share_an_empty_cache(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

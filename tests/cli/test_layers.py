@@ -102,6 +102,7 @@ def test_tracing_is_found_where_the_jaxprs_differ(project: Project) -> None:
     assert find(project, "layers/rounded", "0.6.1", "0.6.2")["verdict"] == "front end: tracing"
 
 
+@pytest.mark.long
 def test_every_computation_is_repeated_bit_for_bit(project: Project) -> None:
     """Several devices, collectives, LAPACK, keys, donated arguments, repeated calls: none differs.
 
@@ -150,6 +151,7 @@ def test_permutation():
 """
 
 
+@pytest.mark.long
 def test_test_is_recorded_as_a_program(project: Project) -> None:
     """An assertion is no error of jax: the computation that it reads decides."""
     project.write({"test_keys.py": LOOKS_FOR_JAX})

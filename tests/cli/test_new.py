@@ -151,6 +151,7 @@ def test_new_takes_the_reference_from_assertions(project: Project) -> None:
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_new_does_not_observe_versions_devices_and_times(project: Project) -> None:
     """They differ without any change of behaviour."""
     text = "import jax, time\nstart = time.time()\nprint(jax.__version__, jax.devices())\n"
@@ -162,6 +163,7 @@ def test_new_does_not_observe_versions_devices_and_times(project: Project) -> No
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_new_writes_into_a_new_folder_of_cases(project: Project) -> None:
     """The printed command finds the case."""
     project.write({"report.py": "import jax.numpy as jnp\nprint(jnp.ones(2).sum())\n"})
@@ -184,6 +186,7 @@ def test_new_reports_a_flaky_script(project: Project) -> None:
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_new_case_passes_ruff_of_its_folder(project: Project) -> None:
     """Findings are suppressed by the rules of that folder."""
     (project.path / "ruff.toml").write_text('lint.select = ["ALL"]\nlint.ignore = ["INP", "ANN"]\n')

@@ -219,6 +219,7 @@ def test_nightly_cells_are_compared_regardless_of_date(
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_resumed_run_keeps_its_nightly(
     nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

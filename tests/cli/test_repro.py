@@ -190,16 +190,28 @@ def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
         ("sharded[fits]", 0, "expected: "),
         ("refused", 0, "seen, as expected: TypeError"),
         ("seen", 0, "seen: 2!"),
-        ("layer", 0, "expected: "),
-        ("every_way", 0, "\nunsharded: "),
+        pytest.param("layer", 0, "expected: ", marks=pytest.mark.long),
+        pytest.param("every_way", 0, "\nunsharded: ", marks=pytest.mark.long),
         ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
         ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
         ("hung", 1, "Timeout (0:00:02)!"),
-        ("law", 1, "LawError: out differs, first: 1.0 against 0.0"),
-        ("program_law", 1, "\neager: [1. 1.]\n"),
-        ("off", 1, "AssertionError: out['one'] is 3 ulp off, expected at most 1"),
+        pytest.param(
+            "law", 1, "LawError: out differs, first: 1.0 against 0.0", marks=pytest.mark.long
+        ),
+        pytest.param("program_law", 1, "\neager: [1. 1.]\n", marks=pytest.mark.long),
+        pytest.param(
+            "off",
+            1,
+            "AssertionError: out['one'] is 3 ulp off, expected at most 1",
+            marks=pytest.mark.long,
+        ),
         ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
-        ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
+        pytest.param(
+            "accepted",
+            1,
+            "AssertionError: ran, expected Raises(type='TypeError', match='')",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_repro_file_ends_as_the_case_did(

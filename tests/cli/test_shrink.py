@@ -256,6 +256,7 @@ def test_shrink_replaces_a_library_call_by_its_equations(project: Project) -> No
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_shrink_keeps_how_much_longer_a_case_takes(new_project: MakeProject) -> None:
     """At its largest size; what costs nothing is removed."""
     project = new_project({"cases/loops/topic.py": SLOWER})

@@ -137,6 +137,7 @@ def test_suite_run_can_be_diffed_and_reported(project: Project) -> None:
 
 
 @pytest.mark.cell
+@pytest.mark.long
 def test_with_package_is_importable_in_the_suite(project: Project) -> None:
     """In its current state; a release that it does not support is left out."""
     project.write({
