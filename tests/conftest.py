@@ -25,8 +25,24 @@ PROJECTS = "3.11"
 BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
 """Fixtures that find the interpreters of their cells themselves."""
 
-GROUPED = "tests/test_house.py::"
-"""Beginning of the ids of tests that are a group of pytest-xdist."""
+GROUPS = {
+    "cli/test_bisect_nightly": "nightlies",
+    "cli/test_ecosystem": "ecosystem",
+    "cli/test_review.py": "review",
+    "cli/test_review_terminal": "review",
+    "cli/test_upgrade.py": "upgrade",
+    "report/site/test_browser": "browser",
+    "store/": "store",
+    "test_changes": "corpus",
+    "test_corpus": "corpus",
+    "test_coverage_page": "coverage",
+    "test_house": "house",
+    "test_wheel": "wheel",
+}
+"""Groups of tests by the beginning of their paths: each shares what takes long to set up.
+
+That is a browser, a database, cached jobs of a project, a parsed source, or all cases and goldens.
+"""
 SAMPLE = "CONFORMANCE_SAMPLE"
 """Variable that leaves out tests marked `long`, as .ci/run does."""
 CELLS = ("cli", "faults", "suites/running", "suites/test_inside.py", "cells/test_provision.py")
@@ -61,16 +77,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """Refuse to run if pytest-xdist ignores its groups: each worker would set up all of them.
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Send the tests of a group to one worker, which sets up once what they need.
 
-    It marks a test of a group by the end of its id; where pytest does not let it change ids, it
-    distributes these tests as any other, without a message (pytest-xdist#1386).
+    The groups of pytest-xdist itself do not work with pytest 9.2 (pytest-xdist#1386).
     """
-    ignored = (one for one in ids if one.startswith(GROUPED) and "@" not in one)
-    if node.config.option.dist == "loadgroup" and (one := next(ignored, "")):
-        message = f"{one}: pytest-xdist ignores its group; install pytest below 9.2"
-        pytest.exit(message, pytest.ExitCode.USAGE_ERROR)
+    if config.option.dist != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - as above
+
+    class Scheduling(LoadGroupScheduling):
+        """The scheduling of groups, by the beginning of ids."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            groups = (name for begin, name in GROUPS.items() if nodeid.startswith(f"tests/{begin}"))
+            return next(groups, nodeid)
+
+    return Scheduling(config, log)
 
 
 def _group_of(item: pytest.Item) -> str:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from conformance.corpus.behaviour_changes import BehaviourChange
     from conformance.engine.runs.golden_history import GoldenChange
 
-# One worker reads the cases and their goldens once for all families.
-pytestmark = pytest.mark.xdist_group("corpus")
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = load_families(CASES)

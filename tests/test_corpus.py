@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Case
 
-pytestmark = pytest.mark.xdist_group("corpus")
 
 RECORDED_ON = {
     "cpu": 8,

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from conformance.engine.runs.golden_history import GoldenChange
 
-# One worker reads the goldens once for all rows.
-pytestmark = pytest.mark.xdist_group("coverage")
 
 FOLDER = ROOT / "benchmarks" / "statements"
 PAGE = ROOT / "docs" / "coverage.md"

@@ -15,8 +15,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# One worker parses the source once for all rules.
-pytestmark = pytest.mark.xdist_group("house")
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "conformance"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uv
 
-pytestmark = [pytest.mark.fresh, pytest.mark.cell, pytest.mark.xdist_group("wheel")]
+pytestmark = [pytest.mark.fresh, pytest.mark.cell]
 ROOT = Path(__file__).resolve().parents[1]
 UV = uv.find_uv_bin()
 

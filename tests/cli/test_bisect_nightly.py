@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tests.projects import Project
 
 
-pytestmark = pytest.mark.xdist_group("nights")
-
 NIGHTS = ("20260110", "20260111", "20260113", "20260114")
 SCRIPT = "import jax.numpy as jnp\nprint(jnp.signbit(jnp.float32(-1)))\n"
 REQUIRES = "jaxlib>=0.8.2,<={};numpy>=2;scipy;opt_einsum;ml_dtypes"

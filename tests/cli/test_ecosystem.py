@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.cell, pytest.mark.long, pytest.mark.xdist_group("ecosystem")]
+pytestmark = [pytest.mark.cell, pytest.mark.long]
 
 
 @dataclass(frozen=True)

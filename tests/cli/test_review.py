@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from .conftest import MakeProject
 
 __all__ = ["changed_project", "reviewed"]
-# The jobs of the project under review are cached after the first test of a worker.
-pytestmark = [pytest.mark.cell, pytest.mark.xdist_group("review")]
+pytestmark = pytest.mark.cell
 
 
 def read_groups(project: Project, *arguments: str) -> dict[str, Any]:

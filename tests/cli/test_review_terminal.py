@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["changed_project", "reviewed"]
 pytestmark = [
     pytest.mark.cell,
-    pytest.mark.xdist_group("review"),
     pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-ttys"),
 ]
 COLOUR = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])[;m]")

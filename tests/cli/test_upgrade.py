@@ -74,8 +74,6 @@ ENDS = ("0.5.3", "0.6.2")
 
 pytestmark = [
     pytest.mark.project({"cases/family/topic.py": CASES}, locks=["jax0.5.3-py311"]),
-    # The jobs of the first upgrade are cached for the others.
-    pytest.mark.xdist_group("upgrade"),
 ]
 """A project with cases that change from release to release."""
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from tests.store.servers import Server
 
-pytestmark = pytest.mark.xdist_group("store")
 
 HOLDS = """
 import sqlite3, sys, time

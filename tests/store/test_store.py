@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from conformance.store.store import Store
     from tests.store.conftest import NewStore
 
-pytestmark = pytest.mark.xdist_group("store")
 
 JOBS = st.tuples(st.sampled_from(["f/a", "f/b", "g/ü[x=1]"]), st.sampled_from([A, B]))
 STATES = st.sampled_from([FINE, BAD, WORSE, GONE])

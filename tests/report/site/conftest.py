@@ -29,9 +29,10 @@ REQUIRED = "CONFORMANCE_BROWSER"
 """Where it is `required`, a missing browser is an error."""
 
 
-@pytest.fixture(scope="session")
+# Until the session ends, Playwright would keep an event loop: no other test could run one.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium as the system has it: one for the whole session."""
+    """Chromium as the system has it: one for all tests of pages."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         said = f"found none of {', '.join(NAMES)}; `apt-get install chromium`"

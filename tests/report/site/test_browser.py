@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Visit]
 
-pytestmark = pytest.mark.xdist_group("site")
 
 ALL = ["mended", "steady", "broken", "even", "killed", "unlucky"]
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}

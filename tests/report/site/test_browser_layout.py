@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Visit]
 
-pytestmark = pytest.mark.xdist_group("site")
 
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 ENDS_SEEN = """names => names.map(name => {

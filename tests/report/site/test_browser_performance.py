@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Visit]
 
-pytestmark = pytest.mark.xdist_group("site")
 
 RELEASES = ("0.6.0", "0.6.1")
 SLOWER = "f/slower[one]"

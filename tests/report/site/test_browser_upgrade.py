@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Visit]
 
-pytestmark = pytest.mark.xdist_group("site")
 
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 EFFECTS = ["1 broken", "1 silently wrong", "1 fixed", "2 unchanged"]
