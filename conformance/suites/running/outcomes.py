@@ -36,6 +36,10 @@ MISSING: Final = "dependency"
 """Type of the error of a test that needs a package which its cell lacks."""
 _RAISED: Final = re.compile(r"(?m)^(?:E|INTERNALERROR>) +(?:\w+\.)*([A-Z]\w*)(?:: (.*))?$")
 """How pytest prints an exception that ended it outside of any test."""
+_UNCAUGHT: Final = re.compile(
+    r"(?ms)^Traceback \(most recent call last\):$.*^(?:\w+\.)*([A-Z]\w*)(?:: ([^\n]*))?\s*\Z"
+)
+"""How Python prints an exception that nothing caught."""
 # pytest itself prints `ERROR: ...`, its parser of arguments `PROGRAM: error: ...`.
 _USAGE: Final = re.compile(r"(?ms)^(?:\S+: error|ERROR): (?!usage: )(.*?)\s*\Z")
 
@@ -156,6 +160,9 @@ def explain_failure(info: SessionInfo) -> tuple[Outcome, ErrorInfo]:
     end = info.end or JobEnd()
     # pytest returned no status: the process was killed, or crashed.
     if info.status is None:
+        # Up to pytest 9.1, an import error of a plugin that a conftest.py names.
+        if end.exit == 1 and (raised := _UNCAUGHT.search(end.stderr)):
+            return Outcome.RAISED, make_error(*raised.groups(default=""))
         return _explain_end(end, f"no tests were collected within {QUIET:g} s")
     if found := _RAISED.findall(f"{end.stderr}\n{end.stdout}"):
         return Outcome.RAISED, make_error(*found[-1])

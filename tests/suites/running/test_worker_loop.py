@@ -180,11 +180,12 @@ def test_test_that_a_plugin_replaces_ends(tmp_path: Path) -> None:
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
     write(tmp_path, {
         "conftest.py": "def pytest_collection_finish(session):\n    session.items[:] = [\n"
-        "        type(item).from_parent(item.parent, name=item.name) for item in session.items\n"
-        "    ]\n    for item in session.items:\n        item._nodeid += '-other'\n",
+        "        type(item).from_parent(item.parent, name=item.name + '_other', callobj=item.obj)\n"
+        "        for item in session.items\n    ]\n",
     })  # fmt: skip
     found = run(jobs, lambda _: launch(tmp_path))
-    assert [one.outcome for one in found] == [Outcome.RAISED] * 2
+    assert [one.outcome for one in found] == [Outcome.UNSUPPORTED] * 2
+    assert message_of(found[0]) == "is not collected in this cell"
 
 
 def test_cell_without_pytest_is_infra(tmp_path: Path) -> None:
