@@ -29,6 +29,7 @@ from conformance.engine.runs.stored_job import StoredJob
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
+from conformance.pytest_scheduling import make_scheduler
 from conformance.report.tracebacks import render_traceback
 
 if TYPE_CHECKING:
@@ -159,26 +160,14 @@ class Bench:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Send all jobs of a cell to one xdist worker, which opens the cell once.
-
-        By the ids of items: the groups of xdist need ids that it may change, which it may not with
-        pytest 9.2 (pytest-xdist#1386).
-        """
-        if config.option.dist != "loadgroup":
-            return None
-        from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - xdist is optional
-
+        """Send all jobs of a cell to one xdist worker, which opens the cell once."""
         cells = {planned.cell.id for planned in self.preparation.cells}
 
-        class Scheduling(LoadGroupScheduling):
-            """The scheduling of groups, of which each cell is one."""
+        def find_cell(nodeid: str) -> str:
+            cell, _, case = nodeid.partition("::")[2].partition("::")
+            return cell if case and cell in cells else ""
 
-            def _split_scope(self, nodeid: str) -> str:
-                _, _, rest = nodeid.partition("::")
-                cell, _, case = rest.partition("::")
-                return cell if case and cell in cells else super()._split_scope(nodeid)
-
-        return Scheduling(config, log)
+        return make_scheduler(config, log, find_cell)
 
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector

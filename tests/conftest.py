@@ -10,6 +10,7 @@ import pytest
 
 from conformance.cache_folder import SHARED_URL, SHARED_WRITE
 from conformance.cells.interpreters import DOWNLOADS, MissingInterpreterError, find_interpreter
+from conformance.pytest_scheduling import make_scheduler
 
 from .projects import ROOT
 from .workbench import NEWEST, OLD, Bench, planned_cell
@@ -25,7 +26,7 @@ PROJECTS = "3.11"
 BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
 """Fixtures that find the interpreters of their cells themselves."""
 
-GROUPS = {
+SETUPS = {
     "cli/test_bisect_nightly": "nightlies",
     "cli/test_ecosystem": "ecosystem",
     "cli/test_review.py": "review",
@@ -39,9 +40,9 @@ GROUPS = {
     "test_house": "house",
     "test_wheel": "wheel",
 }
-"""Groups of tests by the beginning of their paths: each shares what takes long to set up.
+"""Names of set-ups that take long, by the beginning of the paths of the tests that share one.
 
-That is a browser, a database, cached jobs of a project, a parsed source, or all cases and goldens.
+A set-up is a browser, a database, cached jobs of a project, a parsed source, or all goldens.
 """
 SAMPLE = "CONFORMANCE_SAMPLE"
 """Variable that leaves out tests marked `long`, as .ci/run does."""
@@ -78,22 +79,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Send the tests of a group to one worker, which sets up once what they need.
+    """Send the tests that share a set-up to one worker."""
 
-    The groups of pytest-xdist itself do not work with pytest 9.2 (pytest-xdist#1386).
-    """
-    if config.option.dist != "loadgroup":
-        return None
-    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - as above
+    def find_setup(nodeid: str) -> str:
+        place = nodeid.removeprefix("tests/")
+        return next((name for begin, name in SETUPS.items() if place.startswith(begin)), "")
 
-    class Scheduling(LoadGroupScheduling):
-        """The scheduling of groups, by the beginning of ids."""
-
-        def _split_scope(self, nodeid: str) -> str:
-            groups = (name for begin, name in GROUPS.items() if nodeid.startswith(f"tests/{begin}"))
-            return next(groups, nodeid)
-
-    return Scheduling(config, log)
+    return make_scheduler(config, log, find_setup)
 
 
 def _group_of(item: pytest.Item) -> str:

@@ -157,7 +157,7 @@ def make_project(
 
 
 def write_project(path: Path, files: Mapping[str, str]) -> None:
-    """Write a project of one release and some files, with the committed locks of its neighbours."""
+    """Write a project of one release and some files, with the locks of `LOCKED`."""
     matrix = path / "matrix"
     (matrix / "locks").mkdir(parents=True)
     (path / "cases").mkdir()

@@ -39,7 +39,16 @@ LAYERS = (
     {"remote_cache"},
     {"locking", "cache_folder"},
     {"json_lines"},
-    {"model", "worker", "files", "compression", "scratch", "garbage_collection", "wording"},
+    {
+        "model",
+        "worker",
+        "files",
+        "compression",
+        "scratch",
+        "garbage_collection",
+        "wording",
+        "pytest_scheduling",
+    },
     {"kit"},
     {"errors", "__init__"},
 )

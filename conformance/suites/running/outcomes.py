@@ -15,6 +15,7 @@ from conformance.engine.job import FinishedJob
 from conformance.engine.plan import find_missing_dependency
 from conformance.engine.runs.suite_changes import NOT_COLLECTED, SKIPPED
 from conformance.engine.workers.messages import JobEnd
+from conformance.engine.workers.printed_exceptions import find_exception
 from conformance.engine.workers.transcript import classify_raised, encode_output, name_signal
 from conformance.judge.errors import make_signature
 from conformance.judge.suite_verdict import WARNINGS, XFAIL
@@ -36,10 +37,6 @@ MISSING: Final = "dependency"
 """Type of the error of a test that needs a package which its cell lacks."""
 _RAISED: Final = re.compile(r"(?m)^(?:E|INTERNALERROR>) +(?:\w+\.)*([A-Z]\w*)(?:: (.*))?$")
 """How pytest prints an exception that ended it outside of any test."""
-_UNCAUGHT: Final = re.compile(
-    r"(?ms)^Traceback \(most recent call last\):$.*^(?:\w+\.)*([A-Z]\w*)(?:: ([^\n]*))?\s*\Z"
-)
-"""How Python prints an exception that nothing caught."""
 # pytest itself prints `ERROR: ...`, its parser of arguments `PROGRAM: error: ...`.
 _USAGE: Final = re.compile(r"(?ms)^(?:\S+: error|ERROR): (?!usage: )(.*?)\s*\Z")
 
@@ -161,11 +158,12 @@ def explain_failure(info: SessionInfo) -> tuple[Outcome, ErrorInfo]:
     # pytest returned no status: the process was killed, or crashed.
     if info.status is None:
         # Up to pytest 9.1, an import error of a plugin that a conftest.py names.
-        if end.exit == 1 and (raised := _UNCAUGHT.search(end.stderr)):
-            return Outcome.RAISED, make_error(*raised.groups(default=""))
+        if end.exit == 1 and (found := find_exception(end.stderr)):
+            type_, message = found
+            return Outcome.RAISED, make_error(type_.rpartition(".")[2], message)
         return _explain_end(end, f"no tests were collected within {QUIET:g} s")
-    if found := _RAISED.findall(f"{end.stderr}\n{end.stdout}"):
-        return Outcome.RAISED, make_error(*found[-1])
+    if printed := _RAISED.findall(f"{end.stderr}\n{end.stdout}"):
+        return Outcome.RAISED, make_error(*printed[-1])
     usage = _USAGE.search(end.stderr)
     message = " ".join((usage[1] if usage else end.stderr).split())
     message = message or f"pytest ended with status {info.status} and ran none of them"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from conformance.engine.workers.printed_exceptions import find_exception
 from conformance.engine.workers.transcript import classify_raised, name_signal
 from conformance.judge.errors import make_signature
 from conformance.model.outcome import Outcome
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.process import CompletedProgram
 
-_TRACEBACK: Final = "Traceback (most recent call last):"
-_RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 _SUGGESTION: Final = re.compile(r"\. Did you mean: .*\?\Z")
 """The suggestion that a traceback appends to a message; the exception does not have it."""
 _LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
@@ -75,35 +74,13 @@ def classify_outcome(
 def _read_last_words(ended: CompletedProgram) -> ErrorInfo:
     """Return the error of a program that left no note, by its traceback or exit status."""
     text = ended.stderr.decode("utf-8", "replace")
-    if found := find_exception(ended.stderr):
+    if found := find_exception(text):
         type_, message = found
         return make_error_info(type_.rpartition(".")[2], _SUGGESTION.sub("", message))
     # The last line of a log would be another one in each run.
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
     last = f": {lines[-1]}" if lines else ""
     return make_error_info("exit", f"status {ended.exit}{last}")
-
-
-def find_exception(stderr: bytes) -> tuple[str, str] | None:
-    """Return the exception whose traceback a process printed last.
-
-    Args:
-        stderr: Standard error of the process.
-
-    Returns:
-        Type, with its module as Python prints it, and message; None without a traceback.
-    """
-    text = stderr.decode("utf-8", "replace")
-    if _TRACEBACK not in text:
-        return None
-    # Frames are indented, as lines of the message may be, except its first line.
-    # The last traceback: chained exceptions and logged ones come before it.
-    last = text.rpartition(_TRACEBACK)[2]
-    found = _RAISED.search(last)
-    if found is None:
-        return None
-    message = "" if found["message"] is None else last[found.start("message") :].strip()
-    return found["type"], message
 
 
 def find_usage(ended: CompletedProgram) -> str:

@@ -11,13 +11,13 @@ from conformance.cells.interpreters import find_interpreter
 from conformance.cells.secret_masking import is_secret
 from conformance.cells.uvtool import find_uv, make_uv_environment, run_uv
 from conformance.engine.workers.environment import make_worker_environment
+from conformance.engine.workers.printed_exceptions import find_exception
 from conformance.errors import ConformanceError
 from conformance.judge.errors import make_signature
 from conformance.model.observation import LAW_ERROR, split_example
 from conformance.model.outcome import Conformance, Outcome
 from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
-from conformance.triage.programs.outcomes import find_exception
 
 if TYPE_CHECKING:
     from conformance.triage.programs.process import CompletedProgram
@@ -169,7 +169,8 @@ def _first_line(type_: str, message: str) -> str:
 
 def _exception_line(ended: CompletedProgram) -> str:
     """Return the first line of the signature of the exception that ended a file, empty for none."""
-    found = find_exception(ended.stderr) if ended.exit != 0 else None
+    stderr = ended.stderr.decode("utf-8", "replace")
+    found = find_exception(stderr) if ended.exit != 0 else None
     return _first_line(*found) if found else ""
 
 
