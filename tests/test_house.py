@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .conftest import SETUPS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -287,6 +289,12 @@ def public(node: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.Cl
             yield inner
             if isinstance(inner, ast.ClassDef):
                 yield from public(inner)
+
+
+def test_shared_setups_are_of_tests_that_exist() -> None:
+    """A beginning of no path would leave its tests to all workers, without a message."""
+    tests = [str(file.relative_to(ROOT / "tests")) for file in (ROOT / "tests").rglob("test_*.py")]
+    assert [begin for begin in SETUPS if not any(test.startswith(begin) for test in tests)] == []
 
 
 def test_everything_public_has_a_docstring() -> None:
