@@ -43,9 +43,10 @@ class NodePlugin(WorkerPlugin):
         Args:
             key: Key of the task.
             start: Its former state.
-            finish: Its state.
+            finish: The state that Dask asks for. A task that has ended goes to "memory" or
+                "error" first; one that is released while it runs gets the state "cancelled".
         """
-        if start == "executing" and finish == "cancelled":
+        if start == "executing" and finish == "released":
             self.node.abandon(str(key))
 
 

@@ -329,16 +329,23 @@ def test_a_worker_without_a_cache_folder_is_refused(
 
 
 @pytest.mark.cell
-def test_an_interrupted_run_leaves_nothing_running(cluster: Cluster, bench: Bench) -> None:
-    """The running job ends, and the batch with it; the next run finds the workers free."""
+def test_an_interrupted_run_leaves_nothing_running(
+    cluster: Cluster, bench: Bench, tmp_path: Path
+) -> None:
+    """The batch ends after the running job; the next run finds the workers free."""
+    started = tmp_path / "started"
+    started.mkdir()
+    body = "open({!r}, 'w').close()\ntime.sleep(0.5)\nreturn 1"
+    jobs = make_jobs(bench, *(body.format(str(started / str(n))) for n in range(40)))
     blobs = BlobStore(cluster.folder / "blobs")
-    found = execute_jobs(make_executor(cluster), quick_jobs(bench, 40, 0.5), blobs)
+    found = execute_jobs(make_executor(cluster), jobs, blobs)
     next(found)
     cast("Generator[object]", found).close()
-    start = time.monotonic()
     assert count_outcomes(run(cluster, quick_jobs(bench, 2))) == {Outcome.OK: 2}
-    # The forty jobs would take ten seconds on each worker.
-    assert time.monotonic() - start < 9
+    count = len(list(started.iterdir()))
+    assert count < 40
+    time.sleep(1)
+    assert len(list(started.iterdir())) == count
 
 
 @pytest.mark.cell
