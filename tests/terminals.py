@@ -85,6 +85,15 @@ class Terminal:
         self._screen.resize(lines, columns)
         self.process.setwinsize(lines, columns)
 
+    def close(self) -> None:
+        """Close the terminal, as one closes a window, and wait for the end of the program."""
+        spawned: Any = self.process
+        spawned.ptyproc.fileobj.close()
+        end = time.monotonic() + PATIENCE
+        while self.process.isalive():
+            assert time.monotonic() < end, f"did not end with its terminal:\n{self.text}"
+            time.sleep(_QUIET)
+
     def wait_for_exit(self) -> int | None:
         """Wait for the end, and return the exit status; None if a signal ended it."""
         end = time.monotonic() + PATIENCE

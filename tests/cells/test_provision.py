@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -66,12 +65,10 @@ def test_environment_has_the_packages_of_its_lock(lock: Lock, cache: Path) -> No
 def test_environment_is_created_once(
     lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second call runs no process and takes milliseconds."""
+    """The second call runs no process."""
     first = provision(CELL, lock=lock, cache=cache)
     monkeypatch.setattr(subprocess, "run", None)
-    start = time.perf_counter()
     assert provision(CELL, lock=lock, cache=cache) == first
-    assert time.perf_counter() - start < 0.05
 
 
 def test_concurrent_threads_create_it_once(

