@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds within which a program answers."""
 _QUIET = 0.05
 """Seconds without output after which a read gives up."""

@@ -93,7 +93,7 @@ def test_a_killed_run_resumes(
         time.sleep(0.01)
     family = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(sent)
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     assert process.returncode == (130 if sent is signal.SIGINT else -sent)
     assert psutil.wait_procs(family, timeout=5)[1] == []
     assert 2 <= (before := lines(tmp_path / "b")) < JOBS

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .conftest import MakeProject
 
 pytestmark = pytest.mark.cell
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def test_the_next_run_removes_what_a_killed_one_left(
