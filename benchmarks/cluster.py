@@ -101,14 +101,15 @@ class IdleNode(Node):
         with self._seen:
             is_cold = planned.cell.id not in self._warm
             self._warm.add(planned.cell.id)
+        specs = request.decode_jobs()
         if self._faster:
-            jobs = (Job(case=spec.case, planned=planned) for spec in request.jobs)
+            jobs = (Job(case=spec.case, planned=planned) for spec in specs)
             seconds = sum(map(load_recorded().estimate, jobs)) + START * is_cold
             time.sleep(seconds / self._faster)
         record = make_record()
         reports = tuple(
             JobReport(dataclasses.replace(record, case=spec.case.id, cell=planned.cell.id))
-            for spec in request.jobs
+            for spec in specs
         )
         end = BatchEnd(cells=tuple(self._warm), started=int(is_cold))
         emit(encode(BatchUpdate(key=request.key, jobs=reports, end=end)))

@@ -23,7 +23,7 @@ from conformance.files import MALFORMED
 from conformance.model.case import Case
 from conformance.model.record import Record
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Version of the messages; a change of any struct below is a new version."""
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -117,14 +117,14 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
         )  # fmt: skip
 
     @classmethod
-    def of(cls, job: Job, case: Case) -> JobSpec:
-        """Return the specification of a job.
+    def encode(cls, job: Job, case: Case) -> msgspec.Raw:
+        """Return the bytes of the specification of a job.
 
         Args:
             job: The job.
             case: Its case as it is sent.
         """
-        return cls(case, job.alone, job.may_share, job.measure)
+        return msgspec.Raw(_ENCODER.encode(cls(case, job.alone, job.may_share, job.measure)))
 
 
 class ContentPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +149,8 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
         key: Key of the batch, unique among all runs.
         topic: Topic of the events with its records.
         cell: The cell.
-        jobs: The jobs, in order.
+        jobs: The jobs, in order: each a `JobSpec`, which is the same for many cells and encoded
+            once.
         files: Content of the files next to the cases, by path in the run's file system.
         content: Place of artifacts.
         spawn: Whether each job gets a fresh interpreter.
@@ -161,13 +162,18 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     topic: str
     cell: CellSpec
-    jobs: tuple[JobSpec, ...]
+    jobs: tuple[msgspec.Raw, ...]
     files: dict[str, bytes]
     content: ContentPlace
     spawn: bool = False
     require_platform: bool = False
     in_place: bool = False
     suite: SuiteSpec | None = None
+
+    def decode_jobs(self) -> list[JobSpec]:
+        """Return the jobs, in order."""
+        decoder = _make_decoder(JobSpec)
+        return [decoder.decode(job) for job in self.jobs]
 
 
 class JobReport(msgspec.Struct, frozen=True, array_like=True):

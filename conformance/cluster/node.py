@@ -182,7 +182,7 @@ class Node:
         with self._workers.lease(
             key, lambda: CellWorker(planned, open_worker, self._device_lock)
         ) as worker:
-            for spec in request.jobs:
+            for spec in request.decode_jobs():
                 case = replace(spec.case, file=files[str(spec.case.file)])
                 yield worker.run(spec.make_job(worker.planned, case))
 
@@ -194,7 +194,7 @@ class Node:
         assert suite is not None  # noqa: S101 - for mypy
         if problem := suite.find_problem():
             raise NodeRefusalError(f"{problem}; run on a cluster that shares the file system")
-        jobs = [spec.make_job(planned) for spec in request.jobs]
+        jobs = [spec.make_job(planned) for spec in request.decode_jobs()]
         locks = {planned.cell.id: request.cell.make_lock()}
         started.append(planned.cell.id)
         yield from suite.run(jobs, locks, self._cache, self._device_lock, self._identities)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.batches import (
@@ -89,6 +89,19 @@ class _CellQueue:
         self.seconds = 0.0
         self.accelerator = ""
 
+    def begin_later(self, part: float) -> None:
+        """Begin with another file, and end with those before it.
+
+        If hundreds of nodes ran the files of their cells in the same order, all would come to the
+        shortest jobs at the same time, faster than the run can take their results.
+
+        Args:
+            part: Part of the files to begin after, 0 or more and less than 1.
+        """
+        files = (job.case.file for job in self.jobs)
+        starts = [n for n, (one, next_one) in enumerate(pairwise(files), 1) if one != next_one]
+        self.jobs.rotate(-[0, *starts][int(part * (1 + len(starts)))])
+
 
 class Placement:
     """Decides which node runs which jobs.
@@ -113,6 +126,8 @@ class Placement:
         for job in jobs:
             self._left[job.id] = job
             self._enqueue(job)
+        for number, queue in enumerate(self._cells.values()):
+            queue.begin_later(number / len(self._cells))
 
     @property
     def left(self) -> int:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import msgspec
+
     from conformance.cells.lock import Lock
     from conformance.cluster.messages import ContentPlace
     from conformance.cluster.suite_batch import SuiteSpec
@@ -47,8 +49,11 @@ class RequestMaker:
         self._content = content
         self._spawn = spawn
         self._require_platform = require_platform
-        self._cases: dict[int, tuple[Case, Case]] = {}
-        """Cases of the run, and as they are sent, by identity: their hash would read all fields."""
+        self._specs: dict[tuple[int, bool, bool], tuple[Case, msgspec.Raw]] = {}
+        """Cases of the run with their encoded jobs, by identity and by how they may run.
+
+        The hash of a case would read all of its fields.
+        """
         self._helpers: dict[Path, list[Path]] = {}
         self._files: dict[Path, bytes] = {}
 
@@ -68,10 +73,10 @@ class RequestMaker:
         planned = jobs[0].planned
         if suite is None:
             files = self._read_files({job.case.file for job in jobs})
-            specs = tuple(self._make_spec(job) for job in jobs)
+            specs = tuple(map(self._encode_spec, jobs))
         else:
             files = {}
-            specs = tuple(JobSpec.of(job, shorten(job.case)) for job in locate_tests(jobs))
+            specs = tuple(JobSpec.encode(job, shorten(job.case)) for job in locate_tests(jobs))
         return BatchRequest(
             key=key, topic=self._topic, cell=CellSpec.of(planned, self._locks[planned.cell.id]),
             jobs=specs, content=self._content, spawn=self._spawn,
@@ -80,11 +85,14 @@ class RequestMaker:
             in_place=any(job.case.home is not None for job in jobs),
         )  # fmt: skip
 
-    def _make_spec(self, job: Job) -> JobSpec:
-        known = self._cases.get(id(job.case))
+    def _encode_spec(self, job: Job) -> msgspec.Raw:
+        if job.measure is not None:
+            return JobSpec.encode(job, shorten(job.case))
+        key = (id(job.case), job.alone, job.may_share)
+        known = self._specs.get(key)
         if known is None:
-            known = self._cases[id(job.case)] = (job.case, shorten(job.case))
-        return JobSpec.of(job, known[1])
+            known = self._specs[key] = (job.case, JobSpec.encode(job, shorten(job.case)))
+        return known[1]
 
     def _read_files(self, cases: set[Path]) -> dict[str, bytes]:
         """Return the content of case files and of what their cases may use, by path."""

@@ -53,8 +53,8 @@ def test_a_changed_byte_is_never_another_message(data: st.DataObject) -> None:
 
 def test_a_message_of_another_version_is_refused() -> None:
     """With the versions."""
-    content = encode(BatchUpdate(key="k")).replace(b"message 2 ", b"message 9 ")
-    with pytest.raises(MessageError, match=r"message 9.*expected.*message 2"):
+    content = encode(BatchUpdate(key="k")).replace(b"message 3 ", b"message 9 ")
+    with pytest.raises(MessageError, match=r"message 9.*expected.*message 3"):
         decode(content, BatchUpdate)
 
 

@@ -135,6 +135,19 @@ def test_a_batch_does_not_begin_another_file_when_it_has_enough_work() -> None:
     assert {one.case.file.name for one in first.jobs} == {"one.py"}
 
 
+def test_cells_begin_with_different_files() -> None:
+    """Otherwise all nodes would come to the shortest jobs at the same time."""
+    files = ("one", "two", "three")
+    jobs = [one for n in range(3) for file in files for one in jobs_of((f"0.6.{n}", 2), file=file)]
+    ran = run_all(placed(jobs, "a", "b", "c", seconds=LONGEST))
+    orders: dict[str, list[str]] = {}
+    for _, batch in ran:
+        orders.setdefault(batch.cell, []).extend(one.case.file.stem for one in batch.jobs)
+    assert sorted(orders.values()) == sorted(
+        [name for name in files[n:] + files[:n] for _ in range(2)] for n in range(3)
+    )
+
+
 def test_jobs_of_a_node_that_ended_go_elsewhere() -> None:
     """Those without a result; a second result is none."""
     placement = placed(jobs_of(("0.6.0", 3)), "a", "b", seconds=0.1)

@@ -27,13 +27,32 @@ def test_a_request_has_all_that_a_job_needs(tmp_path: Path) -> None:
     maker = RequestMaker("t", locks, CONTENT)
     sent = decode(encode(maker.make_request("k", [one])), BatchRequest)
     cell = sent.cell.make_cell()
-    (spec,) = sent.jobs
+    (spec,) = sent.decode_jobs()
     assert spec.make_job(cell).request() == one.request()
     assert cell == place
     assert sent.cell.make_lock() == locks[place.cell.id]
     assert {Path(name).name for name in sent.files} == {"topic.py", "_helpers.py"}
     # Only a judge needs them.
     assert (spec.case.deviations, spec.case.doc) == ((), "")
+
+
+def test_jobs_of_a_case_are_sent_as_they_are_to_run(tmp_path: Path) -> None:
+    """The case is the same in all of them."""
+    one = job(tmp_path, "case", planned("0.6.0"))
+    one.case.file.parent.mkdir()
+    one.case.file.write_text("pass\n")
+    jobs = [
+        replace(one, alone=alone, may_share=share, measure=measure)
+        for alone in (False, True)
+        for share in (False, True)
+        for measure in (None, {"n": 1})
+    ]
+    locks = {one.planned.cell.id: Lock(text="# lock\n", path=Path("lock.txt"))}
+    request = RequestMaker("t", locks, CONTENT).make_request("k", jobs)
+    found = decode(encode(request), BatchRequest).decode_jobs()
+    assert [(spec.alone, spec.may_share, spec.measure) for spec in found] == [
+        (sent.alone, sent.may_share, sent.measure) for sent in jobs
+    ]
 
 
 def test_all_batches_of_a_run_have_the_files_as_they_were_at_first(tmp_path: Path) -> None:
