@@ -144,3 +144,30 @@ def two_kinds_of_context(env, axis):
     with env.compat.set_mesh(env.mesh(2, "x")), env.mesh(2, axis):
         out = jax.jit(lambda x: 2 * x)(np.ones(4, np.float32))
     return Observed(out, np.full(4, 2, np.float32))
+
+
+RESULT_WITHOUT_DEVICES = deviation(
+    "jax<0.11",
+    error="ValueError",
+    match="not implemented for `jax.sharding.AbstractMesh`",
+    reason="the result kept the abstract mesh",
+    issue="jax-ml/jax@d5bc1dd9cfbf",
+)
+
+
+@probe(
+    source="jax-ml/jax@d5bc1dd9cfbf",
+    devices=1,
+    releases="jax>=0.10.1",
+    deviations=[RESULT_WITHOUT_DEVICES],
+)
+def compiled_for_one_device(env):
+    """A program traced on an abstract mesh of one device, then compiled for it, gives arrays."""
+    device = jax.sharding.AbstractDevice("cpu", 1, "cpu")
+    kind = (jax.sharding.AxisType.Explicit,)
+    mesh = jax.sharding.AbstractMesh((1,), ("x",), kind, abstract_device=device)
+    with jax.sharding.use_abstract_mesh(mesh):
+        lowered = jax.jit(lambda x: 2 * x).trace(jax.ShapeDtypeStruct((4,), np.float32)).lower()
+    x = np.arange(4, dtype=np.float32)
+    out = lowered.compile(device_assignment=tuple(env.devices))(x)
+    return Observed(np.asarray(out + 1), 2 * x + 1)
