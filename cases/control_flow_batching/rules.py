@@ -318,3 +318,20 @@ def sink_in_lanes(env):
     """`vmap` of a function that calls `lax.dce_sink` runs from 0.8.0 on."""
     x = np.arange(3, dtype=np.float32)
     return Observed(jax.vmap(lambda x: (lax.dce_sink(x), x)[1])(x), x)
+
+
+KEYWORDS_REFUSED = deviation(
+    "jax<0.4.33",
+    error="AssertionError",
+    reason="keyword arguments were not resolved",
+    issue="jax-ml/jax@1d425b2d30fe",
+)
+
+
+@probe(source="jax-ml/jax@1d425b2d30fe", deviations=[KEYWORDS_REFUSED])
+def custom_vmap_with_a_keyword(env):
+    """A `custom_vmap` function takes keyword arguments from 0.4.33 on."""
+    f = custom_vmap(lambda x, y: x * y)
+    f.def_vmap(lambda *args: (args[2] * args[3], True))
+    x, y = floats(1, 2), np.float32(3)
+    return Observed((f(x, y=y), jax.vmap(lambda x: f(x, y=y))(x)), (3 * x, 3 * x))

@@ -680,3 +680,34 @@ def sharded_over_an_explicit_axis_of_size_1(env):
         out = jax.jit(lambda a: 2 * a)(put(mesh, numbers(2, 2), "x"))
     observed = {"array": format_spec(out), "type": format_spec(jax.typeof(out))}
     return Observed(observed, {"array": "['x']", "type": "['x']"})
+
+
+WITHIN_A_MAP = {
+    "index": lambda x: x[jnp.array([1, 0])],
+    "get": lambda x: x.at[jnp.array([1, 0])].get(out_sharding=P(None, "y")),
+}
+AXIS_OF_THE_MAP_REFUSED = deviation(
+    "jax<0.7",
+    outcome="raised",
+    match="Going from `Manual` AxisType to|out_sharding",
+    reason="the read left the types of all axes, also of that of the map",
+    issue="jax-ml/jax@5ad539c3f51a",
+)
+
+
+@probe(
+    source="jax-ml/jax@5ad539c3f51a",
+    devices=4,
+    releases="jax>=0.6.1",
+    params=[*WITHIN_A_MAP],
+    deviations=[AXIS_OF_THE_MAP_REFUSED],
+)
+def rows_read_in_a_map_over_one_axis(env, name):
+    """In a shard_map over one Explicit axis of two, rows are read by an array of indices."""
+    mesh, a = env.mesh((2, 2), ("x", "y"), explicit=True), numbers(4, 2)
+    with env.compat.set_mesh(mesh):
+        f = env.compat.shard_map(
+            WITHIN_A_MAP[name], mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names=["x"]
+        )
+        out = jax.jit(f)(put(mesh, a, "x", "y"))
+    return Observed((format_spec(out), out), ("['x', 'y']", a[[1, 0, 3, 2]]))

@@ -596,3 +596,71 @@ def copies_as_parts_of_a_sum(env):
         )
         out = jax.jit(f)(put(mesh, x))
         return Observed(values(out), 2 * x)
+
+
+COTANGENT_NOT_REDUCED = deviation(
+    "jax<0.8.1",
+    error="ValueError",
+    match="unexpected JAX type",
+    reason="the cotangent was one without axes, where a reduced one is expected",
+    issue="jax-ml/jax@8050eddd2bee",
+)
+
+
+@probe(
+    source="jax-ml/jax@8050eddd2bee",
+    releases="jax>=0.7.2",
+    deviations=[COTANGENT_NOT_REDUCED],
+)
+def gradient_of_a_partial_sum(env):
+    """`jax.grad` accepts a function with an unreduced result."""
+    mesh, x = env.mesh(2, "x", explicit=True), numbers(4)
+    with env.compat.set_mesh(mesh):
+        square = jax.grad(lambda x: jnp.einsum("i,i->", x, x, out_sharding=P(unreduced={"x"})))
+        out = jax.jit(square)(put(mesh, x, "x"))
+    return Observed(np.asarray(out), 2 * x)
+
+
+ONE_AXIS_ONLY = deviation(
+    "jax<0.8",
+    error="ShardingTypeError",
+    match="unreduced axes should be equal to the contracting specs",
+    reason="the two axes of a dimension counted as one",
+    issue="jax-ml/jax#31927",
+)
+
+
+@probe(
+    source="jax-ml/jax#31927",
+    devices=4,
+    releases="jax>=0.7.2",
+    deviations=[ONE_AXIS_ONLY],
+)
+def parts_over_two_axes(env):
+    """A product over a dimension that is sharded over two axes may be unreduced over both."""
+    mesh, x = env.mesh((2, 2), ("x", "y"), explicit=True), numbers(2, 4)
+    spec = P(unreduced={"x", "y"})
+    with env.compat.set_mesh(mesh):
+        f = jax.jit(lambda x: jnp.einsum("ij,kj->ik", x, x, out_sharding=spec))
+        return Observed(values(f(put(mesh, x, None, ("x", "y")))), x @ x.T)
+
+
+ZEROS_ARE_NOT_UNREDUCED = deviation(
+    "jax>=0.10",
+    error="ValueError",
+    match="must produce an output with the same type",
+    reason="the zeros are not unreduced, as the gradient of a reduced weight must be",
+)
+
+
+@probe(source="jax-ml/jax@02007235bb57", deviations=[ZEROS_ARE_NOT_UNREDUCED])
+def zeros_as_the_gradient_of_a_weight(env):
+    """In a map over a reduced weight, a backward rule that returns zeros is refused from 0.10.0."""
+    mesh, w = env.mesh(2, "x", explicit=True), numbers(8)
+    f = jax.custom_vjp(lambda w: w)
+    f.defvjp(lambda w: (w, None), lambda _, g: (jnp.zeros_like(g),))
+    spec = P(reduced={"x"})
+    with env.compat.set_mesh(mesh):
+        g = env.compat.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+        out = jax.jit(jax.grad(lambda w: g(w).sum()))(jax.device_put(w, spec))
+        return Observed(values(out), 0 * w)
