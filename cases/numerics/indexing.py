@@ -637,24 +637,3 @@ def negative_index_that_is_promised(env):
     }
     expected = {"value": f32(2, 4)[:, None], "gradient": np.float32([[0, 0, 1], [0, 1, 0]])}
     return Observed(observed, expected)
-
-
-NUMBER_CONVERTED_TO_8_BITS = deviation(
-    "jax<0.8.1",
-    outcome="ok",
-    reason="the numbers of an index were converted to the dtype of its arrays",
-    issue="jax-ml/jax#31396",
-)
-
-
-@probe(
-    source="jax-ml/jax#31396",
-    params=["eager", "jit"],
-    deviations=[NUMBER_CONVERTED_TO_8_BITS],
-)
-def number_beside_an_index_of_8_bits(env, name):
-    """`x[999, i]` with an i of int8 silently reads another row up to 0.8.0: the first one."""
-    x = np.arange(1000, dtype=np.float32)[:, None]
-    f = lambda x, i: x[999, i]  # noqa: E731 - short
-    f = jax.jit(f) if name == "jit" else f
-    return Observed(f(jnp.asarray(x), jnp.int8(0)), reference=np.float32(999))
