@@ -171,3 +171,24 @@ def compiled_for_one_device(env):
     x = np.arange(4, dtype=np.float32)
     out = lowered.compile(device_assignment=tuple(env.devices))(x)
     return Observed(np.asarray(out + 1), 2 * x + 1)
+
+
+AXES_DROPPED = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="the sharding of a shape counted only if it had devices",
+    issue="jax-ml/jax@f2c46883772c",
+)
+
+
+@probe(source="jax-ml/jax@f2c46883772c", releases="jax>=0.8.2", deviations=[AXES_DROPPED])
+def zeros_like_a_shape_from_outside(env):
+    """Under jit, `jnp.zeros_like` of a shape on an abstract Explicit mesh is sharded as the shape.
+
+    The function closes over the shape.
+    """
+    mesh = env.mesh(2, "x", explicit=True).abstract_mesh
+    with jax.sharding.use_abstract_mesh(mesh):
+        shape = rows(mesh, "x")
+        info = jax.jit(lambda: jnp.zeros_like(shape)).trace().out_info
+    return Observed(str([*info.sharding.spec]), "['x', None]")

@@ -664,3 +664,22 @@ def zeros_as_the_gradient_of_a_weight(env):
         g = env.compat.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
         out = jax.jit(jax.grad(lambda w: g(w).sum()))(jax.device_put(w, spec))
         return Observed(values(out), 0 * w)
+
+
+ZERO_IS_REDUCED = deviation(
+    "jax<0.9.1",
+    outcome="ok",
+    reason="the zero had the type of the weight, not that of its gradient",
+    issue="jax-ml/jax@12462e0520bf",
+)
+
+
+@probe(source="jax-ml/jax@12462e0520bf", deviations=[ZERO_IS_REDUCED])
+def gradient_of_an_unused_weight(env):
+    """The gradient of a reduced weight that the function does not use is unreduced."""
+    mesh = env.mesh(2, "x", explicit=True)
+    with env.compat.set_mesh(mesh):
+        weights = [jax.device_put(numbers(4), P(reduced={"x"})) for _ in range(2)]
+        unused, used = jax.jit(jax.grad(lambda *both: both[1].sum(), argnums=(0, 1)))(*weights)
+    expected = {"shard": [4], "reduced": "", "unreduced": "x"}
+    return Observed([describe(unused), describe(used)], [expected, expected])
