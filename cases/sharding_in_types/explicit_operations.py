@@ -711,3 +711,37 @@ def rows_read_in_a_map_over_one_axis(env, name):
         )
         out = jax.jit(f)(put(mesh, a, "x", "y"))
     return Observed((format_spec(out), out), ("['x', 'y']", a[[1, 0, 3, 2]]))
+
+
+WITH_ONES = {
+    "stack": (lambda n, a: n.stack([a, n.ones((4, 2), "f")]), "[None, 'x']"),
+    "concatenate": (lambda n, a: n.concatenate([a, n.ones((4, 2), "f")], axis=1), "['x']"),
+    "polyval": (lambda n, a: n.polyval(n.ones(3, "f"), a), "['x']"),
+}
+ONES_ARE_REPLICATED = deviation(
+    "jax>=0.8.2",
+    params=["stack", "concatenate"],
+    error="ShardingTypeError",
+    reason="arrays that are made under jit have the mesh of the context, and are replicated on it",
+)
+COEFFICIENTS_ARE_REPLICATED = deviation(
+    "jax>=0.8.2,<0.12",
+    params=["polyval"],
+    error="TypeError",
+    match="equal types",
+    reason="the loop started from zeros that are replicated on the mesh of the context",
+)
+
+
+@probe(
+    source="jax-ml/jax@ca4d7884bb2d",
+    releases="jax>=0.5.3",
+    params=[*WITH_ONES],
+    deviations=[ONES_ARE_REPLICATED, COEFFICIENTS_ARE_REPLICATED],
+)
+def joined_with_ones(env, name):
+    """Under jit, a sharded array and ones of its shape are joined; from 0.8.2 on, it is refused."""
+    (f, spec), mesh, a = WITH_ONES[name], make_two_device_mesh(env), numbers(4, 2)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(lambda a: f(jnp, a))(put(mesh, a, "x"))
+    return Observed((format_spec(out), out), (spec, f(np, a)))
