@@ -723,6 +723,7 @@ ONES_ARE_REPLICATED = deviation(
     params=["stack", "concatenate"],
     error="ShardingTypeError",
     reason="arrays that are made under jit have the mesh of the context, and are replicated on it",
+    issue="jax-ml/jax@e45f9d97c35d",
 )
 COEFFICIENTS_ARE_REPLICATED = deviation(
     "jax>=0.8.2,<0.12",
@@ -730,11 +731,12 @@ COEFFICIENTS_ARE_REPLICATED = deviation(
     error="TypeError",
     match="equal types",
     reason="the loop started from zeros that are replicated on the mesh of the context",
+    issue="jax-ml/jax@e45f9d97c35d",
 )
 
 
 @probe(
-    source="jax-ml/jax@ca4d7884bb2d",
+    source="jax-ml/jax@e45f9d97c35d",
     releases="jax>=0.5.3",
     params=[*WITH_ONES],
     deviations=[ONES_ARE_REPLICATED, COEFFICIENTS_ARE_REPLICATED],
