@@ -623,3 +623,29 @@ def least_of_a_clipped_segment(env):
         return jax.ops.segment_min(x, segments, num_segments=3, mode="clip")[:2].sum()
 
     return Observed(slopes_of_segments(floats(1, 2, 3)), reference=np.array([1.0, 0, 1]))
+
+
+EMPTY_IN_EACH_LANE = deviation(
+    "jax>=0.8,<0.11",
+    error="ValueError",
+    match="got axis spec None but output was batched",
+    reason="vmap made an array for each lane, where it should be the same in all",
+    issue="jax-ml/jax@967391f09eb5",
+)
+
+
+@probe(
+    source="jax-ml/jax@967391f09eb5",
+    releases="jax>=0.7.2",
+    deviations=[EMPTY_IN_EACH_LANE],
+)
+def second_derivative_of_a_filled_array(env):
+    """A function that fills an array of `lax.empty` has second derivatives."""
+
+    def fill(x):
+        out = lax.empty((2,), x.dtype).at[0].set(x[0] * x[1])
+        return out.at[1].set(out[0] * x[0])
+
+    x = floats(2, 3)
+    exact = np.array([[[0, 1], [1, 0]], [[6, 4], [4, 0]]], np.float64)
+    return Observed(jax.jit(jax.hessian(fill))(x), exact)

@@ -298,3 +298,40 @@ def axes_of_another_class(env):
     call = jax.vmap(lambda t: t.fields["a"], in_axes=(Fields(a=0),))
     outcome = ending(call, Fields(a=floats(1, 2), b=floats(3, 4)), words=("must be a tree prefix",))
     return Observed(outcome, "ValueError: must be a tree prefix")
+
+
+SINK_RETURNS_A_NUMBER = deviation(
+    "jax<0.8",
+    error="TypeError",
+    match="'int' object is not iterable",
+    reason="the batching rule was that of an operation with one result",
+    issue="jax-ml/jax@b3a0033aad0e",
+)
+
+
+@probe(
+    source="jax-ml/jax@b3a0033aad0e",
+    releases="jax>=0.7",
+    deviations=[SINK_RETURNS_A_NUMBER],
+)
+def sink_in_lanes(env):
+    """`vmap` of a function that calls `lax.dce_sink` runs from 0.8.0 on."""
+    x = np.arange(3, dtype=np.float32)
+    return Observed(jax.vmap(lambda x: (lax.dce_sink(x), x)[1])(x), x)
+
+
+KEYWORDS_REFUSED = deviation(
+    "jax<0.4.33",
+    error="AssertionError",
+    reason="keyword arguments were not resolved",
+    issue="jax-ml/jax@1d425b2d30fe",
+)
+
+
+@probe(source="jax-ml/jax@1d425b2d30fe", deviations=[KEYWORDS_REFUSED])
+def custom_vmap_with_a_keyword(env):
+    """A `custom_vmap` function takes keyword arguments from 0.4.33 on."""
+    f = custom_vmap(lambda x, y: x * y)
+    f.def_vmap(lambda *args: (args[2] * args[3], True))
+    x, y = floats(1, 2), np.float32(3)
+    return Observed((f(x, y=y), jax.vmap(lambda x: f(x, y=y))(x)), (3 * x, 3 * x))

@@ -71,3 +71,25 @@ def metadata_by_decorator(env):
         return jnp.sin(x)
 
     return Observed(count_tagged(f, X), ["sine"])
+
+
+CONSTANT_EXPECTED = deviation(
+    "jax>=0.8.1,<0.10",
+    error="TypeError",
+    match="No constant handler",
+    reason="the traced value was taken for a constant",
+    issue="jax-ml/jax@d55015777390",
+)
+
+
+@probe(source="jax-ml/jax@d55015777390", releases="jax>=0.8", deviations=[CONSTANT_EXPECTED])
+def metadata_of_a_closure(env):
+    """Under jit, `xla_metadata_call` takes a function that closes over a traced value."""
+    groups = importlib.import_module("jax.experimental.scheduling_groups")
+
+    @jax.jit
+    def f(x):
+        y = x + 2
+        return groups.xla_metadata_call(lambda x: x * y, inlineable="false")(x)
+
+    return Observed(f(X), floats(3, 8))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
 
@@ -188,3 +189,72 @@ def value_in_lanes(env, name):
     rows = register_box()
     f = jax.vmap(IN_LANES[name], in_axes=rows, out_axes=rows, axis_size=2)
     return Observed(jax.jit(f)(Box(jnp.asarray(X))).content, X)
+
+
+def make_square():
+    """Return a function that squares by a primitive of this interface, with a derivative."""
+    from jax.experimental import hijax  # noqa: PLC0415 - up to 0.11.1
+
+    class Square(hijax.VJPHiPrimitive):
+        def __init__(self, aval):
+            self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+            super().__init__()
+
+        def expand(self, x):
+            return x * x
+
+        def jvp(self, primals, tangents):
+            return self(*primals), 2 * primals[0] * tangents[0]
+
+    return lambda x: Square(jax.typeof(x))(x)
+
+
+NOT_LOWERED_IN_A_MAP = deviation(
+    "jax<0.9",
+    error="NotImplementedError",
+    match="MLIR translation rule for primitive",
+    reason="the primitive remained in the program of the map",
+    issue="jax-ml/jax@2ecafeeeff71",
+)
+
+
+@probe(
+    source="jax-ml/jax@2ecafeeeff71",
+    devices=2,
+    releases="jax>=0.8.1,<0.11.2",
+    deviations=[NOT_LOWERED_IN_A_MAP],
+)
+def primitive_of_each_shard(env):
+    """Under jit, a shard_map may call a primitive of the interface of new types."""
+    mesh, square = env.mesh(2, "x", explicit=True), make_square()
+    x = np.arange(4, dtype=np.float32)
+    with env.compat.set_mesh(mesh):
+        f = env.compat.shard_map(square, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        out = np.asarray(jax.jit(f)(jax.device_put(x, P("x"))))
+    return Observed(out, x * x)
+
+
+RECOMPUTED = {
+    "value": lambda f: jax.jit(f)(jnp.float32(3)),
+    "gradient": lambda f: jax.jit(jax.grad(f))(jnp.float32(3)),
+}
+NOT_LOWERED_IN_CHECKPOINT = deviation(
+    "jax<0.9.1",
+    params=["value"],
+    error="NotImplementedError",
+    match="MLIR translation rule for primitive",
+    reason="the primitive remained in the program of checkpoint",
+    issue="jax-ml/jax@da2785a34b99",
+)
+
+
+@probe(
+    source="jax-ml/jax@da2785a34b99",
+    params=[*RECOMPUTED],
+    releases="jax>=0.8.1,<0.11.2",
+    deviations=[NOT_LOWERED_IN_CHECKPOINT],
+)
+def primitive_in_checkpoint(env, name):
+    """Under jit, `jax.checkpoint` of a primitive of the interface of new types runs."""
+    exact = {"value": 9, "gradient": 6}[name]
+    return Observed(RECOMPUTED[name](jax.checkpoint(make_square())), np.float64(exact))

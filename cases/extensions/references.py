@@ -624,3 +624,72 @@ def written_by_a_function_with_a_rule(env, name):
     return Observed(
         (jax.jit(g)(np.float32(2)), np.asarray(ref[...])), (np.float32(4), np.float32(6))
     )
+
+
+ROWS_COUNTED_FORWARDS = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="the steps wrote to the rows of the reference from the first on",
+    issue="jax-ml/jax@7ebb414b73e7",
+)
+
+
+@probe(
+    source="jax-ml/jax@7ebb414b73e7",
+    releases="jax>=0.7.1",
+    deviations=[ROWS_COUNTED_FORWARDS],
+)
+def scan_from_the_end(env):
+    """A reverse scan over an array and a reference pairs each element with its own row."""
+
+    @jax.jit
+    def copy(x):
+        ref = new_reference(jnp.zeros(3))
+
+        def step(_, pair):
+            row, element = pair
+            row[...] = element
+            return (), None
+
+        lax.scan(step, (), (ref, x), reverse=True)
+        return ref[...]
+
+    return Observed(copy(X), X)
+
+
+DEAD_WRITES_KEPT = deviation(
+    "jax<0.9.1",
+    outcome="ok",
+    reason="freezing a reference counted as an effect",
+    issue="jax-ml/jax@54603e2e7241",
+)
+
+
+@probe(source="jax-ml/jax@54603e2e7241", releases="jax>=0.8", deviations=[DEAD_WRITES_KEPT])
+def unused_result_of_a_reference(env):
+    """The program has no trace of an inner jit that writes to its own reference for nothing."""
+
+    @jax.jit
+    def add(x):
+        ref = jax.new_ref(x)
+        ref[...] += 1
+        return jax.freeze(ref)
+
+    lowered = jax.jit(lambda x, y: (add(y), x)[1]).lower(X, X)
+    return Observed("stablehlo.add" in lowered.as_text(), False)
+
+
+ONLY_OUTSIDE_OF_JIT = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="a traced reference was no instance of the class",
+    issue="jax-ml/jax@dbba284efcb4",
+)
+
+
+@probe(source="jax-ml/jax@dbba284efcb4", releases="jax>=0.7.2", deviations=[ONLY_OUTSIDE_OF_JIT])
+def class_of_a_reference(env):
+    """Under jit too, a reference is an instance of `jax.Ref`."""
+    found = []
+    jax.jit(lambda ref: found.append(isinstance(ref, jax.Ref)))(jax.new_ref(X))
+    return Observed([isinstance(jax.new_ref(X), jax.Ref), *found], [True, True])

@@ -448,3 +448,24 @@ def where_space_is(env, how):
         "module": lambda: __import__("jax.memory") and 0,
     }[how]
     return Observed(summarize_call(call), "ok")
+
+
+UNCOMMITTED = deviation(
+    "jax<0.7.2",
+    outcome="ok",
+    reason="a space of the same kind of memory was no change",
+    issue="jax-ml/jax@5f139e3dbfb5",
+)
+
+
+@probe(
+    source="jax-ml/jax@5f139e3dbfb5",
+    platforms=["cpu"],
+    releases="jax>=0.7.1",
+    deviations=[UNCOMMITTED],
+)
+def committed_by_a_space(env):
+    """The result of `device_put(x, jax.memory.Space.Host)` is committed to its device."""
+    space, x = jax.memory.Space, np.arange(8, dtype=np.float32)
+    host = jax.device_put(jax.device_put(x, space.Device), space.Host)
+    return Observed([host.committed, jax.device_put(host, space.Device).committed], [True, True])

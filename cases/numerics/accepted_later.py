@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import ending
 
 from ._helpers import f32, replace_nan
 
@@ -137,3 +138,22 @@ def composite(env, attributes):
 
     fn = lax.composite(increase, "my.op")
     return Observed(jax.jit(lambda x: fn(x, **attributes))(f32(1, 2)), reference=f32(2, 3))
+
+
+NO_HANDLER_OF_TRACERS = deviation(
+    "jax<0.5.1",
+    outcome="ok",
+    reason="the attribute failed when the operation was lowered",
+    issue="jax-ml/jax@2828bce2e646",
+)
+
+
+@probe(
+    source="jax-ml/jax@2828bce2e646",
+    releases="jax>=0.5",
+    deviations=[NO_HANDLER_OF_TRACERS],
+)
+def traced_attribute_of_a_composite(env):
+    """A traced attribute of a composite is an UnexpectedTracerError that names it, from 0.5.1."""
+    fn = lax.composite(lambda x, **_: x + 1, "my.op")
+    return Observed(ending(jax.jit(lambda x: fn(x, a=x)), f32(1)), "UnexpectedTracerError")

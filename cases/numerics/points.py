@@ -796,3 +796,29 @@ def incomplete_gamma_of_large_numbers(env):
     lower, upper = jax.jit(lambda a: (special.gammainc(a, a), special.gammaincc(a, a)))(a)
     are_one = np.abs(np.asarray(lower) + np.asarray(upper) - 1) < 0.03
     return Observed(are_one, reference=np.ones(4, bool))
+
+
+VARIANCE_CANCELS = [
+    deviation(
+        "jax<0.8.2",
+        outcome="ok",
+        reason="the difference of two large numbers is negative, and its root NaN",
+        issue="jax-ml/jax#30426",
+    ),
+    deviation(
+        "jax>=0.8.2",
+        outcome="ok",
+        reason="the difference of two large numbers is no variance",
+    ),
+]
+
+
+@probe(source="jax-ml/jax#30426", deviations=VARIANCE_CANCELS)
+def standardised_large_numbers(env):
+    """`nn.standardize` of 1e6, 1e6 + 1 and 1e6 + 2 ends with 1.2, in no release.
+
+    It ends with NaN up to 0.8.1, then with 316; from 0.12.0 on, with 0.006. The value of this case
+    is the order of magnitude.
+    """
+    last = np.asarray(jax.nn.standardize(f32(1e6, 1e6 + 1, 1e6 + 2)))[-1]
+    return Observed(np.floor(np.log10(last)), reference=np.float32(0))

@@ -476,3 +476,22 @@ def integers_outside_of_64_bits(env, name):
         made = jnp.asarray(numbers)
     f, exact = LARGE_INTEGERS[name]
     return Observed(np.asarray(f(made)), exact(numbers))
+
+
+VALUES_STORED = deviation(
+    "jax<0.8.1",
+    outcome="ok",
+    reason="the option kept the value",
+    issue="jax-ml/jax#20611",
+)
+
+
+@probe(source="jax-ml/jax#20611", deviations=[VALUES_STORED])
+def values_of_a_switch(env):
+    """A boolean option converts 1, None and "false" to booleans, the text to True."""
+    observed = []
+    for value in (1, None, "false"):
+        jax.config.update("jax_debug_nans", value)
+        observed.append(jax.config.jax_debug_nans)
+    jax.config.update("jax_debug_nans", False)
+    return Observed(repr(observed), repr([True, False, True]))

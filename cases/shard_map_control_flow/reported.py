@@ -278,3 +278,37 @@ def innermost_of_three_maps(env):
     with env.compat.set_mesh(env.mesh((2, 2, 2), ("x", "y", "z"))):
         out = jax.jit(spread(inner, axis_names={"x"}))(ascending(4))
     return Observed(out, 2 * ascending(4))
+
+
+SLICES_HAVE_NO_WORDS = [
+    deviation(
+        "jax<0.5",
+        error="XlaRuntimeError",
+        match="Number of tile assignment dimensions",
+        reason="the sharding had the rank of the keys, not that of their words",
+        issue="jax-ml/jax@97b1faacdda4",
+    ),
+    deviation(
+        "jax>=0.5.1,<0.5.3",
+        error="XlaRuntimeError",
+        match="Number of tile assignment dimensions",
+        reason="the type of the words had no sharding of their rank",
+        issue="jax-ml/jax@9deb7e3d968d",
+    ),
+]
+
+
+@probe(source="jax-ml/jax@9deb7e3d968d", deviations=SLICES_HAVE_NO_WORDS)
+def first_key_of_each_shard(env):
+    """A map that leaves an axis automatic takes a row of typed keys."""
+    keys = jax.random.split(jax.random.key(0), 4).reshape(4, 1)
+    f = env.compat.shard_map(
+        lambda keys: keys[0],
+        mesh=env.mesh((2, 2), ("x", "y")),
+        in_specs=P("x"),
+        out_specs=P("x"),
+        check=False,
+        axis_names=["x"],
+    )
+    out = jax.random.key_data(jax.jit(f)(keys))
+    return Observed(out, np.asarray(jax.random.key_data(keys))[::2, 0])

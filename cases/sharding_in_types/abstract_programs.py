@@ -144,3 +144,51 @@ def two_kinds_of_context(env, axis):
     with env.compat.set_mesh(env.mesh(2, "x")), env.mesh(2, axis):
         out = jax.jit(lambda x: 2 * x)(np.ones(4, np.float32))
     return Observed(out, np.full(4, 2, np.float32))
+
+
+RESULT_WITHOUT_DEVICES = deviation(
+    "jax<0.11",
+    error="ValueError",
+    match="not implemented for `jax.sharding.AbstractMesh`",
+    reason="the result kept the abstract mesh",
+    issue="jax-ml/jax@d5bc1dd9cfbf",
+)
+
+
+@probe(
+    source="jax-ml/jax@d5bc1dd9cfbf",
+    devices=1,
+    releases="jax>=0.10.1",
+    deviations=[RESULT_WITHOUT_DEVICES],
+)
+def compiled_for_one_device(env):
+    """A program traced on an abstract mesh of one device, then compiled for it, gives arrays."""
+    device = jax.sharding.AbstractDevice("cpu", 1, "cpu")
+    kind = (jax.sharding.AxisType.Explicit,)
+    mesh = jax.sharding.AbstractMesh((1,), ("x",), kind, abstract_device=device)
+    with jax.sharding.use_abstract_mesh(mesh):
+        lowered = jax.jit(lambda x: 2 * x).trace(jax.ShapeDtypeStruct((4,), np.float32)).lower()
+    x = np.arange(4, dtype=np.float32)
+    out = lowered.compile(device_assignment=tuple(env.devices))(x)
+    return Observed(np.asarray(out + 1), 2 * x + 1)
+
+
+AXES_DROPPED = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="the sharding of a shape counted only if it had devices",
+    issue="jax-ml/jax@f2c46883772c",
+)
+
+
+@probe(source="jax-ml/jax@f2c46883772c", releases="jax>=0.8.2", deviations=[AXES_DROPPED])
+def zeros_like_a_shape_from_outside(env):
+    """Under jit, `jnp.zeros_like` of a shape on an abstract Explicit mesh is sharded as the shape.
+
+    The function closes over the shape.
+    """
+    mesh = env.mesh(2, "x", explicit=True).abstract_mesh
+    with jax.sharding.use_abstract_mesh(mesh):
+        shape = rows(mesh, "x")
+        info = jax.jit(lambda: jnp.zeros_like(shape)).trace().out_info
+    return Observed(str([*info.sharding.spec]), "['x', None]")

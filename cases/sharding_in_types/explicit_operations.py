@@ -6,17 +6,19 @@ that a person would write down, and its gradient the sharding of the argument.
 
 from __future__ import annotations
 
+import importlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import NamedSharding, SingleDeviceSharding
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
 from conformance.kit.endings import ending
 
-from ._helpers import format_spec, numbers, put
+from ._helpers import format_spec, numbers, put, reshard
 
 defaults(devices=2, platforms=("cpu",))
 
@@ -565,3 +567,183 @@ def sharded_draw(env, name):
     with env.compat.set_mesh(make_two_device_mesh(env)):
         out = SAMPLERS[name](key, out_sharding=P("x"))
     return Observed({"spec": format_spec(out), "value": out}, {"spec": "['x']", "value": plain})
+
+
+ONE_DEVICE_IS_A_SHARDING = deviation(
+    "jax>=0.6.1,<0.7",
+    error="AssertionError",
+    match="PartitionSpec",
+    reason="an axis of size 1 counted as replicated, so the spec was only shortened",
+    issue="jax-ml/jax@ab8720c2eaa7",
+)
+
+
+@probe(
+    source="jax-ml/jax@ab8720c2eaa7",
+    releases="jax>=0.5.3",
+    deviations=[ONE_DEVICE_IS_A_SHARDING],
+)
+def merged_beside_an_axis_of_size_1(env):
+    """A reshape merges two dimensions before one that is sharded over a mesh axis of size 1."""
+    mesh, a = env.mesh((1, 2), ("x", "y"), explicit=True), numbers(2, 2, 2)
+    with env.compat.set_mesh(mesh):
+        out = jnp.reshape(put(mesh, a, None, None, "x"), (-1, 2))
+    return Observed((format_spec(out), out), ("[None, 'x']", a.reshape(4, 2)))
+
+
+WEIGHT_REFUSED = deviation(
+    "jax<0.10.1",
+    error="ShardingTypeError",
+    match="Contracting dimensions are sharded",
+    reason="the gradient of a weight without a mesh had no rule",
+    issue="jax-ml/jax@d7f3b8f85e9a",
+)
+
+
+@probe(source="jax-ml/jax@d7f3b8f85e9a", releases="jax>=0.7", deviations=[WEIGHT_REFUSED])
+def gradient_of_a_weight_without_a_mesh(env):
+    """A weight made before `set_mesh` has a gradient, which is replicated, from 0.10.1 on."""
+    mesh, w, x = make_two_device_mesh(env), jnp.asarray(numbers(2, 2)), numbers(4, 2)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(jax.grad(lambda w, x: lax.dot(x, w).sum()))(w, put(mesh, x, "x"))
+    return Observed((format_spec(out), out), ("[]", np.float32([[12, 12], [16, 16]])))
+
+
+SPEC_SHORTER_THAN_ITS_SHAPE = deviation(
+    "jax<0.6.1",
+    error="ValueError",
+    match="Length of sharding.spec must be equal",
+    reason="specs were completed only if all axes were of one type",
+    issue="jax-ml/jax@06ad3528e96e",
+)
+
+
+@probe(
+    source="jax-ml/jax@06ad3528e96e",
+    releases="jax>=0.5.3",
+    deviations=[SPEC_SHORTER_THAN_ITS_SHAPE],
+)
+def iota_on_a_mesh_of_two_types(env):
+    """`lax.broadcasted_iota` takes a spec shorter than its shape on Explicit and Auto axes."""
+    kind = jax.sharding.AxisType
+    mesh = Mesh(
+        np.array(env.devices).reshape(1, 2), ("x", "y"), axis_types=(kind.Auto, kind.Explicit)
+    )
+    rows = NamedSharding(mesh, P("y"))
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(lambda: lax.broadcasted_iota(np.int32, (4, 2), 0, out_sharding=rows))()
+    return Observed((format_spec(out), out), ("['y']", np.int32([[0, 0], [1, 1], [2, 2], [3, 3]])))
+
+
+NAME_REFUSED = deviation(
+    "jax<0.7",
+    error="AssertionError",
+    reason="the batching rule of reshard refused the name",
+    issue="jax-ml/jax@f926b3cf0bde",
+)
+
+
+@probe(
+    source="jax-ml/jax@f926b3cf0bde",
+    devices=4,
+    releases="jax>=0.6.1",
+    deviations=[NAME_REFUSED],
+)
+def reshard_in_lanes_with_a_name(env):
+    """`vmap` with `spmd_axis_name` of a function that reshards on Explicit axes runs."""
+    mesh, a = env.mesh((2, 2), ("x", "y")), numbers(2, 4)
+    axes = getattr(jax.sharding, "explicit_axes", None)
+    axes = axes or importlib.import_module("jax.experimental.shard").explicit_axes
+    square = axes(lambda a, b: reshard(a, P()) * b, in_sharding=(P("y"), P("y")))
+    with env.compat.set_mesh(mesh):
+        x = put(mesh, a)
+        out = jax.jit(jax.vmap(square, spmd_axis_name="x"))(x, x)
+    return Observed((format_spec(out), out), ("[None, 'y']", a * a))
+
+
+AXIS_OF_SIZE_1_LOST = deviation(
+    "jax<0.10.1",
+    outcome="ok",
+    reason="the sharding that XLA reports has no axes of size 1",
+    issue="jax-ml/jax@8677c149eafd",
+)
+
+
+@probe(source="jax-ml/jax@8677c149eafd", releases="jax>=0.5.3", deviations=[AXIS_OF_SIZE_1_LOST])
+def sharded_over_an_explicit_axis_of_size_1(env):
+    """A jitted function keeps an Explicit axis of size 1 in the spec, beside an Auto axis."""
+    kind = jax.sharding.AxisType
+    mesh = Mesh(
+        np.array(env.devices).reshape(1, 2), ("x", "y"), axis_types=(kind.Explicit, kind.Auto)
+    )
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(lambda a: 2 * a)(put(mesh, numbers(2, 2), "x"))
+    observed = {"array": format_spec(out), "type": format_spec(jax.typeof(out))}
+    return Observed(observed, {"array": "['x']", "type": "['x']"})
+
+
+WITHIN_A_MAP = {
+    "index": lambda x: x[jnp.array([1, 0])],
+    "get": lambda x: x.at[jnp.array([1, 0])].get(out_sharding=P(None, "y")),
+}
+AXIS_OF_THE_MAP_REFUSED = deviation(
+    "jax<0.7",
+    outcome="raised",
+    match="Going from `Manual` AxisType to|out_sharding",
+    reason="the read left the types of all axes, also of that of the map",
+    issue="jax-ml/jax@5ad539c3f51a",
+)
+
+
+@probe(
+    source="jax-ml/jax@5ad539c3f51a",
+    devices=4,
+    releases="jax>=0.6.1",
+    params=[*WITHIN_A_MAP],
+    deviations=[AXIS_OF_THE_MAP_REFUSED],
+)
+def rows_read_in_a_map_over_one_axis(env, name):
+    """In a shard_map over one Explicit axis of two, rows are read by an array of indices."""
+    mesh, a = env.mesh((2, 2), ("x", "y"), explicit=True), numbers(4, 2)
+    with env.compat.set_mesh(mesh):
+        f = env.compat.shard_map(
+            WITHIN_A_MAP[name], mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names=["x"]
+        )
+        out = jax.jit(f)(put(mesh, a, "x", "y"))
+    return Observed((format_spec(out), out), ("['x', 'y']", a[[1, 0, 3, 2]]))
+
+
+WITH_ONES = {
+    "stack": (lambda n, a: n.stack([a, n.ones((4, 2), "f")]), "[None, 'x']"),
+    "concatenate": (lambda n, a: n.concatenate([a, n.ones((4, 2), "f")], axis=1), "['x']"),
+    "polyval": (lambda n, a: n.polyval(n.ones(3, "f"), a), "['x']"),
+}
+ONES_ARE_REPLICATED = deviation(
+    "jax>=0.8.2",
+    params=["stack", "concatenate"],
+    error="ShardingTypeError",
+    reason="arrays that are made under jit have the mesh of the context, and are replicated on it",
+    issue="jax-ml/jax@e45f9d97c35d",
+)
+COEFFICIENTS_ARE_REPLICATED = deviation(
+    "jax>=0.8.2,<0.12",
+    params=["polyval"],
+    error="TypeError",
+    match="equal types",
+    reason="the loop started from zeros that are replicated on the mesh of the context",
+    issue="jax-ml/jax@e45f9d97c35d",
+)
+
+
+@probe(
+    source="jax-ml/jax@e45f9d97c35d",
+    releases="jax>=0.5.3",
+    params=[*WITH_ONES],
+    deviations=[ONES_ARE_REPLICATED, COEFFICIENTS_ARE_REPLICATED],
+)
+def joined_with_ones(env, name):
+    """Under jit, a sharded array and ones of its shape are joined; from 0.8.2 on, it is refused."""
+    (f, spec), mesh, a = WITH_ONES[name], make_two_device_mesh(env), numbers(4, 2)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(lambda a: f(jnp, a))(put(mesh, a, "x"))
+    return Observed((format_spec(out), out), (spec, f(np, a)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
@@ -147,3 +148,29 @@ def sharding_of_auto_axes(env, explicit, decorator):
             f = auto_axes(double, out_sharding=P("x"))
         out = jax.jit(f)(put(mesh, x, "x"))
     return Observed((format_spec(out), out), ("['x']", 2 * x))
+
+
+AXIS_OF_THE_LANES_REFUSED = deviation(
+    "jax>=0.6.2,<0.8.1",
+    error="ValueError",
+    match="should be of type `Manual`",
+    reason="the residuals of the map varied over the axis of the lanes, which is not of the map",
+    issue="jax-ml/jax@255c51784931",
+)
+
+
+@probe(
+    source="jax-ml/jax@255c51784931",
+    devices=4,
+    releases="jax>=0.6.1",
+    deviations=[AXIS_OF_THE_LANES_REFUSED],
+)
+def gradient_of_a_map_in_each_lane(env):
+    """`vmap` over a sharded axis of the gradient through a shard_map over another Explicit axis."""
+    mesh, a = env.mesh((2, 2), ("x", "y"), explicit=True), numbers(4, 4) / 8
+    with env.compat.set_mesh(mesh):
+        f = env.compat.shard_map(
+            jnp.sin, mesh=None, in_specs=P("y"), out_specs=P("y"), axis_names=["y"]
+        )
+        out = jax.jit(jax.vmap(jax.grad(lambda row: f(row).sum())))(put(mesh, a, "x", "y"))
+    return Observed((format_spec(out), out), ("['x', 'y']", np.cos(a)))

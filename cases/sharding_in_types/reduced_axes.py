@@ -497,3 +497,189 @@ def result_made_unreduced(env):
         observed = (describe(out), values(out))
     expected = {"shard": [4], "reduced": "", "unreduced": "x"}
     return Observed(observed, (expected, 2 * numbers(4)))
+
+
+ZERO_HAS_THE_TYPE_OF_THE_WEIGHT = deviation(
+    "jax<0.9.2",
+    error="ValueError",
+    match="Hence the expected cotangent type is",
+    reason="the zero was reduced, as the weight, not unreduced",
+    issue="jax-ml/jax@02007235bb57",
+)
+
+
+@probe(source="jax-ml/jax@02007235bb57", deviations=[ZERO_HAS_THE_TYPE_OF_THE_WEIGHT])
+def no_gradient_of_a_weight(env):
+    """In a map over a reduced weight, a `custom_vjp` may return None as its gradient."""
+    mesh, w = env.mesh(2, "x", explicit=True), numbers(8)
+    f = jax.custom_vjp(lambda w: w)
+    f.defvjp(lambda w: (w, None), lambda *_: (None,))
+    spec = P(reduced={"x"})
+    with env.compat.set_mesh(mesh):
+        g = env.compat.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+        out = jax.jit(jax.grad(lambda w: g(w).sum()))(jax.device_put(w, spec))
+        observed = (describe(out), values(out))
+    return Observed(observed, ({"shard": [8], "reduced": "", "unreduced": "x"}, 0 * w))
+
+
+PRODUCT_ACCEPTED = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    reason="the product was reduced",
+    issue="jax-ml/jax@faabcc5e0cba",
+)
+
+
+@probe(
+    source="jax-ml/jax@faabcc5e0cba",
+    releases="jax>=0.8.1",
+    params=["product", "gradient"],
+    deviations=[PRODUCT_ACCEPTED],
+)
+def reduced_times_replicated(env, name):
+    """A reduced weight times a replicated array is refused from 0.8.2 on.
+
+    In 0.8.1 the gradient was reduced, not unreduced.
+    """
+    mesh = env.mesh(2, "x", explicit=True)
+    with env.compat.set_mesh(mesh):
+        w, y = jax.device_put(numbers(4), P(reduced={"x"})), put(mesh, numbers(4))
+        f = (lambda w: w * y) if name == "product" else jax.grad(lambda w: (w * y).sum())
+        try:
+            observed = describe(jax.jit(f)(w))
+        except Exception as error:  # noqa: BLE001 - the class is part of the observation
+            observed = type(error).__name__
+    return Observed(observed, "ShardingTypeError")
+
+
+INDEXED_ON_AUTO_AXES = deviation(
+    "jax>=0.8.1,<0.8.2",
+    error="ValueError",
+    match="Reduced axes can only refer to mesh axes that are of type",
+    reason="the rows were read on Auto axes, which cannot be reduced",
+    issue="jax-ml/jax@1b3c5a72d331",
+)
+
+
+@probe(
+    source="jax-ml/jax@1b3c5a72d331",
+    releases="jax>=0.8",
+    params=["replicated", "reduced"],
+    deviations=[INDEXED_ON_AUTO_AXES],
+)
+def rows_of_a_reduced_weight(env, name):
+    """`w.at[i].get(out_sharding=...)` reads rows of a reduced weight; in 0.8.1 it is refused."""
+    mesh, w = env.mesh(2, "x", explicit=True), numbers(4, 2)
+    spec = P(reduced={"x"}) if name == "reduced" else P()
+    with env.compat.set_mesh(mesh):
+        weight, rows = jax.device_put(w, P(reduced={"x"})), put(mesh, np.array([0, 2]))
+        out = jax.jit(lambda w, i: w.at[i].get(out_sharding=spec))(weight, rows)
+        return Observed(np.asarray(out), w[::2])
+
+
+COPIES_REFUSED = deviation(
+    "jax>=0.8.1,<0.9.1",
+    error="ValueError",
+    match="passed to shard_map should be equal to the unreduced present on the",
+    reason="the spec was compared with the type, which has no unreduced axes without the check",
+    issue="jax-ml/jax@11fe9d20a015",
+)
+
+
+@probe(source="jax-ml/jax@11fe9d20a015", releases="jax>=0.8", deviations=[COPIES_REFUSED])
+def copies_as_parts_of_a_sum(env):
+    """With the check off, a map may return a copy on each device as the parts of a sum."""
+    mesh, x = env.mesh(2, "x", explicit=True), numbers(4)
+    with env.compat.set_mesh(mesh):
+        f = env.compat.shard_map(
+            lambda x: x, mesh=mesh, in_specs=P(), out_specs=P(unreduced={"x"}), check=False
+        )
+        out = jax.jit(f)(put(mesh, x))
+        return Observed(values(out), 2 * x)
+
+
+COTANGENT_NOT_REDUCED = deviation(
+    "jax<0.8.1",
+    error="ValueError",
+    match="unexpected JAX type",
+    reason="the cotangent was one without axes, where a reduced one is expected",
+    issue="jax-ml/jax@8050eddd2bee",
+)
+
+
+@probe(
+    source="jax-ml/jax@8050eddd2bee",
+    releases="jax>=0.7.2",
+    deviations=[COTANGENT_NOT_REDUCED],
+)
+def gradient_of_a_partial_sum(env):
+    """`jax.grad` accepts a function with an unreduced result."""
+    mesh, x = env.mesh(2, "x", explicit=True), numbers(4)
+    with env.compat.set_mesh(mesh):
+        square = jax.grad(lambda x: jnp.einsum("i,i->", x, x, out_sharding=P(unreduced={"x"})))
+        out = jax.jit(square)(put(mesh, x, "x"))
+    return Observed(np.asarray(out), 2 * x)
+
+
+ONE_AXIS_ONLY = deviation(
+    "jax<0.8",
+    error="ShardingTypeError",
+    match="unreduced axes should be equal to the contracting specs",
+    reason="the two axes of a dimension counted as one",
+    issue="jax-ml/jax#31927",
+)
+
+
+@probe(
+    source="jax-ml/jax#31927",
+    devices=4,
+    releases="jax>=0.7.2",
+    deviations=[ONE_AXIS_ONLY],
+)
+def parts_over_two_axes(env):
+    """A product over a dimension that is sharded over two axes may be unreduced over both."""
+    mesh, x = env.mesh((2, 2), ("x", "y"), explicit=True), numbers(2, 4)
+    spec = P(unreduced={"x", "y"})
+    with env.compat.set_mesh(mesh):
+        f = jax.jit(lambda x: jnp.einsum("ij,kj->ik", x, x, out_sharding=spec))
+        return Observed(values(f(put(mesh, x, None, ("x", "y")))), x @ x.T)
+
+
+ZEROS_ARE_NOT_UNREDUCED = deviation(
+    "jax>=0.10",
+    error="ValueError",
+    match="must produce an output with the same type",
+    reason="the zeros are not unreduced, as the gradient of a reduced weight must be",
+)
+
+
+@probe(source="jax-ml/jax@02007235bb57", deviations=[ZEROS_ARE_NOT_UNREDUCED])
+def zeros_as_the_gradient_of_a_weight(env):
+    """In a map over a reduced weight, a backward rule that returns zeros is refused from 0.10.0."""
+    mesh, w = env.mesh(2, "x", explicit=True), numbers(8)
+    f = jax.custom_vjp(lambda w: w)
+    f.defvjp(lambda w: (w, None), lambda _, g: (jnp.zeros_like(g),))
+    spec = P(reduced={"x"})
+    with env.compat.set_mesh(mesh):
+        g = env.compat.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+        out = jax.jit(jax.grad(lambda w: g(w).sum()))(jax.device_put(w, spec))
+        return Observed(values(out), 0 * w)
+
+
+ZERO_IS_REDUCED = deviation(
+    "jax<0.9.1",
+    outcome="ok",
+    reason="the zero had the type of the weight, not that of its gradient",
+    issue="jax-ml/jax@12462e0520bf",
+)
+
+
+@probe(source="jax-ml/jax@12462e0520bf", deviations=[ZERO_IS_REDUCED])
+def gradient_of_an_unused_weight(env):
+    """The gradient of a reduced weight that the function does not use is unreduced."""
+    mesh = env.mesh(2, "x", explicit=True)
+    with env.compat.set_mesh(mesh):
+        weights = [jax.device_put(numbers(4), P(reduced={"x"})) for _ in range(2)]
+        unused, used = jax.jit(jax.grad(lambda *both: both[1].sum(), argnums=(0, 1)))(*weights)
+    expected = {"shard": [4], "reduced": "", "unreduced": "x"}
+    return Observed([describe(unused), describe(used)], [expected, expected])

@@ -239,3 +239,21 @@ def ids_out_of_range(env):
         observed,
         {"take": (np.array([1, np.nan]), gradient), "index": (np.array([1.0, 3.0]), gradient)},
     )
+
+
+ONLY_ON_GPU = deviation(
+    "jax<0.11",
+    error="NotImplementedError",
+    match="not found for platform cpu",
+    reason="the primitive had a lowering for GPUs only",
+    issue="jax-ml/jax#38813",
+)
+
+
+@probe(source="jax-ml/jax#38813", releases="jax>=0.5.3", deviations=[ONLY_ON_GPU])
+def scaled_matmul(env):
+    """`jax.nn.scaled_matmul` runs on a CPU from 0.11.0 on."""
+    a = jnp.asarray(np.repeat(np.float32([[[1], [2]]]), 32, axis=2), jnp.float8_e4m3fn)
+    scale = jnp.asarray(np.float32([[[1], [4]]]), jnp.float8_e8m0fnu)
+    out = jax.nn.scaled_matmul(a, a, scale, scale)
+    return Observed(out, np.float32([[[32, 256], [256, 2048]]]))
