@@ -99,6 +99,35 @@ def references_jitted(env, name):
     return Observed(jax.jit(f)(X), exact)
 
 
+READ_FORWARDS = deviation(
+    "jax>=0.7.1,<0.8",
+    outcome="ok",
+    reason="the rule that makes a program without references of the scan ignored `reverse`",
+    issue="jax-ml/jax#32411",
+)
+
+
+@probe(source="jax-ml/jax#32411", deviations=[READ_FORWARDS])
+def reversed_scan_over_a_reference(env):
+    """A `scan` with `reverse=True` over a reference under jit begins with its last element.
+
+    In 0.7.1 and 0.7.2 it silently began with the first.
+    """
+
+    @jax.jit
+    def number(x):
+        ref = new_reference(x)
+
+        def step(count, element):
+            element[...] += 10 * count
+            return count + 1, None
+
+        lax.scan(step, jnp.float32(1), ref, reverse=True)
+        return ref[...]
+
+    return Observed(number(X), floats(31, 22, 13))
+
+
 NO_EAGER_BRANCHES = deviation(
     "jax<0.5",
     params=["cond"],
