@@ -99,6 +99,35 @@ def references_jitted(env, name):
     return Observed(jax.jit(f)(X), exact)
 
 
+READ_FORWARDS = deviation(
+    "jax>=0.7.1,<0.8",
+    outcome="ok",
+    reason="the rule that makes a program without references of the scan ignored `reverse`",
+    issue="jax-ml/jax#32411",
+)
+
+
+@probe(source="jax-ml/jax#32411", deviations=[READ_FORWARDS])
+def reversed_scan_over_a_reference(env):
+    """A `scan` with `reverse=True` over a reference under jit begins with its last element.
+
+    In 0.7.1 and 0.7.2 it silently began with the first.
+    """
+
+    @jax.jit
+    def number(x):
+        ref = new_reference(x)
+
+        def step(count, element):
+            element[...] += 10 * count
+            return count + 1, None
+
+        lax.scan(step, jnp.float32(1), ref, reverse=True)
+        return ref[...]
+
+    return Observed(number(X), floats(31, 22, 13))
+
+
 NO_EAGER_BRANCHES = deviation(
     "jax<0.5",
     params=["cond"],
@@ -624,37 +653,6 @@ def written_by_a_function_with_a_rule(env, name):
     return Observed(
         (jax.jit(g)(np.float32(2)), np.asarray(ref[...])), (np.float32(4), np.float32(6))
     )
-
-
-ROWS_COUNTED_FORWARDS = deviation(
-    "jax<0.8",
-    outcome="ok",
-    reason="the steps wrote to the rows of the reference from the first on",
-    issue="jax-ml/jax@7ebb414b73e7",
-)
-
-
-@probe(
-    source="jax-ml/jax@7ebb414b73e7",
-    releases="jax>=0.7.1",
-    deviations=[ROWS_COUNTED_FORWARDS],
-)
-def scan_from_the_end(env):
-    """A reverse scan over an array and a reference pairs each element with its own row."""
-
-    @jax.jit
-    def copy(x):
-        ref = new_reference(jnp.zeros(3))
-
-        def step(_, pair):
-            row, element = pair
-            row[...] = element
-            return (), None
-
-        lax.scan(step, (), (ref, x), reverse=True)
-        return ref[...]
-
-    return Observed(copy(X), X)
 
 
 DEAD_WRITES_KEPT = deviation(

@@ -198,3 +198,18 @@ def softmax_of_many_in_float16(env):
     return Observed(
         replace_nan(value), reference={name: np.float64(v) for name, v in reference.items()}
     )
+
+
+BOUND_PARSED_AS_INT64 = deviation(
+    error="OverflowError",
+    match="An overflow was encountered while parsing an argument",
+    reason="an integer of Python becomes int64, whatever the dtype of the array",
+    issue="jax-ml/jax#34455",
+)
+
+
+@probe(source="jax-ml/jax#34455", x64=True, deviations=[BOUND_PARSED_AS_INT64])
+def clipped_at_a_large_bound(env):
+    """`jnp.clip` of uint64 refuses a bound of 2**63, which only uint64 can hold."""
+    x = np.uint64([5, 2**64 - 1])
+    return Observed(jnp.clip(x, 7, 2**63), reference=np.clip(x, np.uint64(7), np.uint64(2**63)))

@@ -397,6 +397,27 @@ def signs_of_zero(env):
     return Observed(negative, reference=expected)
 
 
+DIVIDED_BY_AN_INFINITE_MODULUS = deviation(
+    outcome="ok",
+    reason="the number is divided by its modulus, which is infinite or overflows",
+    issue="jax-ml/jax#25679",
+)
+
+
+@probe(
+    source="jax-ml/jax#25679",
+    params=["infinite", "huge"],
+    deviations=[DIVIDED_BY_AN_INFINITE_MODULUS],
+)
+def sign_of_a_long_complex_number(env, name):
+    """`jnp.sign` of a complex number is NaN if it is infinite, and 0 if its modulus overflows."""
+    z = {"infinite": [inf, complex(0, -inf)], "huge": [3e38 + 3e38j, -3e38 + 3e38j]}[name]
+    result = jax.jit(jnp.sign)(np.array(z, np.complex64))
+    half = np.sqrt(0.5)
+    exact = {"infinite": [1, -1j], "huge": [half + half * 1j, -half + half * 1j]}[name]
+    return Observed(replace_nan(result), reference=np.complex128(exact))
+
+
 OTHER_SIDE_OF_CUT = deviation(
     "jax<0.4.33",
     outcome="ok",

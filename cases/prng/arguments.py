@@ -30,6 +30,24 @@ def largest_of_geometric(env):
     return Observed({"below 100": largest < 100}, reference={"below 100": True})
 
 
+ONE_NUMBER_BY_DEFAULT = deviation(
+    "jax<0.10.2",
+    error="ValueError",
+    match="t parameter shapes must be broadcast-compatible",
+    reason="the default shape was that of one number, whatever the shape of `df`",
+    issue="jax-ml/jax@b30d31f93d1d",
+)
+
+
+@probe(source="jax-ml/jax@b30d31f93d1d", deviations=[ONE_NUMBER_BY_DEFAULT])
+def several_degrees_of_freedom(env):
+    """`jax.random.t(key, df)` without a shape draws a number for each element of `df`."""
+    df = np.float32([1, 2, 3])
+    draw = jax.jit(lambda key, **shape: jax.random.t(key, df, **shape), static_argnames="shape")
+    key = jax.random.key(0)
+    return Observed(draw(key), reference=np.asarray(draw(key, shape=(3,))))
+
+
 WIDE_ACCEPTED_TO_0_10_0 = deviation(
     "jax<0.10.1",
     params=["lognormal", "wald"],

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import scipy.stats
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 defaults(source="jax-ml/jax@46c6a9170f58", rtol=1e-4, atol=1e-5)
 
@@ -172,3 +172,20 @@ def order_statistics(env):
         }
 
     return Observed(jax.jit(lambda a: run(jax.scipy.stats, a))(matrix), run(scipy.stats, matrix))
+
+
+RESHAPED_TO_THE_ARGUMENT = deviation(
+    "jax<0.9.1",
+    error="TypeError",
+    match="cannot reshape array",
+    reason="a negative axis was not found among the axes that remain",
+    issue="jax-ml/jax#34488",
+)
+
+
+@probe(source="jax-ml/jax#34488", deviations=[RESHAPED_TO_THE_ARGUMENT])
+def modes_along_the_last_axis(env):
+    """`jax.scipy.stats.mode` accepts a negative axis."""
+    matrix = np.float32([[3, 1, 1], [2, 5, 2]])
+    result = jax.jit(lambda a: jax.scipy.stats.mode(a, axis=-1))(matrix)
+    return Observed(result.mode, reference=np.float32([1, 2]))

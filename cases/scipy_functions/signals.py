@@ -58,6 +58,22 @@ def filtered(env, name):
     return Observed(value, round_to_float32(fn(scipy.signal)))
 
 
+ONE_SEGMENT_BY_DEFAULT = deviation(
+    outcome="ok",
+    reason="the default is one segment with all samples; that of SciPy is 256",
+    issue="jax-ml/jax#40012",
+)
+
+
+@probe(source="jax-ml/jax#40012", params=["welch", "csd"], deviations=[ONE_SEGMENT_BY_DEFAULT])
+def default_length_of_segments(env, name):
+    """Without `nperseg`, the spectrum of 600 samples is one segment; SciPy averages several."""
+    x = np.sin(np.arange(600) ** 2 / 50)
+    arguments = (x, x[::-1]) if name == "csd" else (x,)
+    observed = jax.jit(getattr(jax.scipy.signal, name))(*arguments)[-1]
+    return Observed(observed, round_to_float32(getattr(scipy.signal, name)(*arguments)[-1]))
+
+
 def round_to_float32(result):
     """Return a result with the precision of jax."""
     return jax.tree_util.tree_map(
