@@ -31,6 +31,65 @@ def large_index_beside_an_int8(env):
     return Observed(result, reference={"eager": np.int32(999), "jit": np.int32(999)})
 
 
+READS_OF_THE_LAST = {
+    "element": lambda x, i: x[jnp.asarray(i)],
+    "traced": lambda x, i: jax.jit(lambda i: x[i])(i),
+    "taken": lambda x, i: jnp.take(x, jnp.asarray(i)),
+    "elements": lambda x, i: x[jnp.asarray([i])][0],
+    "updated": lambda x, i: x.at[jnp.asarray(i)].add(0)[-1],
+    "number_of_numpy": lambda x, i: x[i],
+    "index_in_dim": lambda x, i: lax.dynamic_index_in_dim(x, i, keepdims=False),
+}
+LENGTH_IN_8_BITS = [
+    deviation(
+        params=["element", "traced", "taken"],
+        outcome="ok",
+        reason="the length is added in the dtype of the index, in which 1000 is -24",
+        issue="jax-ml/jax#31396",
+    ),
+    deviation(
+        params=["elements", "updated"],
+        error="OverflowError",
+        match="Python integer 1000 out of bounds for int8",
+        reason="the length is added in the dtype of the index",
+        issue="jax-ml/jax#31396",
+    ),
+    deviation(
+        "jax<0.9.1",
+        params=["number_of_numpy"],
+        error="OverflowError",
+        match="Python integer 1000 out of bounds for int8",
+        reason="the length was added in the dtype of the index",
+        issue="jax-ml/jax#31396",
+    ),
+    deviation(
+        "jax<0.10.1",
+        params=["index_in_dim"],
+        error="OverflowError",
+        match="Python integer 1000 out of bounds for int8",
+        reason="the length was added in the dtype of the index",
+        issue="jax-ml/jax#31396",
+    ),
+    deviation(
+        "jax>=0.10.1",
+        params=["index_in_dim"],
+        outcome="ok",
+        reason="the length is added in the dtype of the index, in which 1000 is -24",
+        issue="jax-ml/jax#31396",
+    ),
+]
+
+
+@probe(source="jax-ml/jax#31396", params=[*READS_OF_THE_LAST], deviations=LENGTH_IN_8_BITS)
+def int8_index_from_the_end(env, name):
+    """The int8 index -1 reads the last of 1,000 elements.
+
+    An array or a tracer silently reads the first, `jnp.take` a fill value; most others are refused.
+    """
+    x = jnp.arange(1000)
+    return Observed(READS_OF_THE_LAST[name](x, np.int8(-1)), np.int32(999))
+
+
 ELLIPSIS_OVERLOOKED = deviation(
     "jax<0.4.36",
     outcome="ok",
