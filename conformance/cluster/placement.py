@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import count, pairwise
+from itertools import count, groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.batches import (
@@ -98,9 +98,9 @@ class _CellQueue:
         Args:
             part: Part of the files to begin after, 0 or more and less than 1.
         """
-        files = (job.case.file for job in self.jobs)
-        starts = [n for n, (one, next_one) in enumerate(pairwise(files), 1) if one != next_one]
-        self.jobs.rotate(-[0, *starts][int(part * (1 + len(starts)))])
+        files = groupby(self.jobs, lambda job: job.case.file)
+        sizes = [sum(1 for _ in jobs) for _, jobs in files]
+        self.jobs.rotate(-sum(sizes[: int(part * len(sizes))]))
 
 
 class Placement:
