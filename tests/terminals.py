@@ -11,13 +11,12 @@ import pexpect
 import pyte
 
 from tests.projects import ROOT
+from tests.waiting import PATIENCE, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-PATIENCE = 120.0
-"""Seconds within which a program answers."""
 _QUIET = 0.05
 """Seconds without output after which a read gives up."""
 
@@ -89,10 +88,7 @@ class Terminal:
         """Close the terminal, as one closes a window, and wait for the end of the program."""
         spawned: Any = self.process
         spawned.ptyproc.fileobj.close()
-        end = time.monotonic() + PATIENCE
-        while self.process.isalive():
-            assert time.monotonic() < end, f"did not end with its terminal:\n{self.text}"
-            time.sleep(_QUIET)
+        wait_for(lambda: not self.process.isalive())
 
     def wait_for_exit(self) -> int | None:
         """Wait for the end, and return the exit status; None if a signal ended it."""

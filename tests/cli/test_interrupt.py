@@ -15,6 +15,7 @@ import pytest
 
 from conformance.cells.package_index import TIMEOUT
 from tests.projects import GOOD, HEAD, without_progress
+from tests.waiting import PATIENCE, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from tests.projects import Project
 
 
-PATIENCE = 120.0
-"""Seconds within which a command answers."""
 SLOW_JOB = """\
 @probe()
 def slow(env):
@@ -42,13 +41,6 @@ go = pathlib.Path("TMP_PATH/go")
 while not go.exists():
     time.sleep(0.02)
 """
-
-
-def _wait_for(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def _find_marked_processes(mark: str) -> list[psutil.Process]:
@@ -85,14 +77,14 @@ def _interrupt(
     """Send a signal to a run after a condition holds; return its standard error."""
     process = project.start("run", "--fresh", *arguments)
     try:
-        _wait_for(lambda: process.poll() is not None or until())
+        wait_for(lambda: process.poll() is not None or until())
         process.send_signal(number)
         _, error = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     assert process.returncode == 130, error
     assert "Traceback" not in error
-    _wait_for(lambda: not _find_marked_processes(mark))
+    wait_for(lambda: not _find_marked_processes(mark))
     return without_progress(error)
 
 
@@ -199,10 +191,10 @@ def test_killed_run_leaves_no_process_and_resumes(
 ) -> None:
     """After SIGKILL the workers end, too."""
     process = project.start("run", "--fresh", "--jobs", "1", "fam")
-    _wait_for((tmp_path / "in-job").exists)
+    wait_for((tmp_path / "in-job").exists)
     process.kill()
     process.communicate(timeout=PATIENCE)
-    _wait_for(lambda: not _find_marked_processes(mark))
+    wait_for(lambda: not _find_marked_processes(mark))
     (tmp_path / "go").touch()
     assert project.run("run", "--resume").code == 0
     assert len(project.newest.read_records()) == 3

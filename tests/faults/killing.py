@@ -25,6 +25,7 @@ from conformance.files import TEMPORARY
 from conformance.model.outcome import ExitCode
 from tests.cluster.processes import Cluster
 from tests.projects import ROOT
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +62,6 @@ CLUSTER_VICTIMS: Final = ("client", "worker", "nanny", "scheduler")
 """The same for a run on a cluster; its client is the orchestrator."""
 MEASURED: Final = ("seconds", "max_rss_bytes", "attempts", "cached", "notes")
 """Fields of a record that differ between two runs of the same job."""
-PATIENCE: Final = 120.0
 GONE: Final = 60.0
 """Seconds within which every process must end: a worker notices only after importing jax."""
 MARK: Final = "TMPDIR"

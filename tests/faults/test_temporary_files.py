@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import psutil
@@ -10,6 +9,7 @@ import pytest
 
 from conformance.scratch import PREFIX
 from tests.projects import case
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .conftest import MakeProject
 
 pytestmark = pytest.mark.cell
-PATIENCE = 120.0
 
 
 def test_the_next_run_removes_what_a_killed_one_left(
@@ -30,10 +29,7 @@ def test_the_next_run_removes_what_a_killed_one_left(
     project = new_project({"cases/family/topic.py": case(body)})
     monkeypatch.setenv("TMPDIR", str(temporary))  # of the processes that are started
     run = project.start("run")
-    end = time.monotonic() + PATIENCE
-    while not begun.exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(begun.exists)
     orchestrator = psutil.Process(run.pid)
     orchestrator.suspend()  # or it starts another worker, with a folder of its own
     for process in [*orchestrator.children(recursive=True), orchestrator]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.projects import ENVIRONMENT, GOOD, HEAD, without_progress
+from tests.waiting import PATIENCE, wait_for
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,7 +26,6 @@ def waits(env):
         time.sleep(0.02)
     return Observed(np.int32(1), reference=np.int32(1))
 """
-PATIENCE = 120.0
 
 
 def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -35,21 +34,13 @@ def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, without_progress(error)
 
 
-def wait_for(path: Path) -> None:
-    """Wait until a file is there."""
-    end = time.monotonic() + PATIENCE
-    while not path.exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_one_directory_takes_one_run(new_project: MakeProject, tmp_path: Path) -> None:
     """Whoever comes second is told so, also with --resume, and changes nothing."""
     here, go, run = tmp_path / "here", tmp_path / "go", tmp_path / "run"
     waits = WAITS.format(here=str(here), go=str(go))
     project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{waits}"})
     first = project.start("run", "--run", run)
-    wait_for(here)
+    wait_for(here.exists)
     before = (run / "run.json").read_bytes()
     ending = project.run("run", "--run", run)
     assert (ending.code, ending.error) == (
