@@ -609,6 +609,12 @@ def gradient_of_a_weight_without_a_mesh(env):
     return Observed((format_spec(out), out), ("[]", np.float32([[12, 12], [16, 16]])))
 
 
+def make_mesh_of_two_types(env, *names):
+    """Return a mesh with axes `x` and `y`, of sizes 1 and 2, of types with these names."""
+    types = tuple(getattr(jax.sharding.AxisType, name) for name in names)
+    return Mesh(np.array(env.devices).reshape(1, 2), ("x", "y"), axis_types=types)
+
+
 SPEC_SHORTER_THAN_ITS_SHAPE = deviation(
     "jax<0.6.1",
     error="ValueError",
@@ -625,10 +631,7 @@ SPEC_SHORTER_THAN_ITS_SHAPE = deviation(
 )
 def iota_on_a_mesh_of_two_types(env):
     """`lax.broadcasted_iota` takes a spec shorter than its shape on Explicit and Auto axes."""
-    kind = jax.sharding.AxisType
-    mesh = Mesh(
-        np.array(env.devices).reshape(1, 2), ("x", "y"), axis_types=(kind.Auto, kind.Explicit)
-    )
+    mesh = make_mesh_of_two_types(env, "Auto", "Explicit")
     rows = NamedSharding(mesh, P("y"))
     with env.compat.set_mesh(mesh):
         out = jax.jit(lambda: lax.broadcasted_iota(np.int32, (4, 2), 0, out_sharding=rows))()
@@ -672,10 +675,7 @@ AXIS_OF_SIZE_1_LOST = deviation(
 @probe(source="jax-ml/jax@8677c149eafd", releases="jax>=0.5.3", deviations=[AXIS_OF_SIZE_1_LOST])
 def sharded_over_an_explicit_axis_of_size_1(env):
     """A jitted function keeps an Explicit axis of size 1 in the spec, beside an Auto axis."""
-    kind = jax.sharding.AxisType
-    mesh = Mesh(
-        np.array(env.devices).reshape(1, 2), ("x", "y"), axis_types=(kind.Explicit, kind.Auto)
-    )
+    mesh = make_mesh_of_two_types(env, "Explicit", "Auto")
     with env.compat.set_mesh(mesh):
         out = jax.jit(lambda a: 2 * a)(put(mesh, numbers(2, 2), "x"))
     observed = {"array": format_spec(out), "type": format_spec(jax.typeof(out))}

@@ -499,6 +499,20 @@ def result_made_unreduced(env):
     return Observed(observed, (expected, 2 * numbers(4)))
 
 
+def differentiate_by_rule(env, backward):
+    """Return the layout and the values of the gradient of a reduced weight, by a backward rule.
+
+    A function with the rule is called in a map over the weight.
+    """
+    mesh, spec = env.mesh(2, "x", explicit=True), P(reduced={"x"})
+    f = jax.custom_vjp(lambda w: w)
+    f.defvjp(lambda w: (w, None), backward)
+    with env.compat.set_mesh(mesh):
+        g = env.compat.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+        out = jax.jit(jax.grad(lambda w: g(w).sum()))(jax.device_put(numbers(8), spec))
+        return describe(out), values(out)
+
+
 ZERO_HAS_THE_TYPE_OF_THE_WEIGHT = deviation(
     "jax<0.9.2",
     error="ValueError",
@@ -511,15 +525,8 @@ ZERO_HAS_THE_TYPE_OF_THE_WEIGHT = deviation(
 @probe(source="jax-ml/jax@02007235bb57", deviations=[ZERO_HAS_THE_TYPE_OF_THE_WEIGHT])
 def no_gradient_of_a_weight(env):
     """In a map over a reduced weight, a `custom_vjp` may return None as its gradient."""
-    mesh, w = env.mesh(2, "x", explicit=True), numbers(8)
-    f = jax.custom_vjp(lambda w: w)
-    f.defvjp(lambda w: (w, None), lambda *_: (None,))
-    spec = P(reduced={"x"})
-    with env.compat.set_mesh(mesh):
-        g = env.compat.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
-        out = jax.jit(jax.grad(lambda w: g(w).sum()))(jax.device_put(w, spec))
-        observed = (describe(out), values(out))
-    return Observed(observed, ({"shard": [8], "reduced": "", "unreduced": "x"}, 0 * w))
+    observed = differentiate_by_rule(env, lambda *_: (None,))
+    return Observed(observed, ({"shard": [8], "reduced": "", "unreduced": "x"}, 0 * numbers(8)))
 
 
 PRODUCT_ACCEPTED = deviation(
@@ -656,14 +663,8 @@ ZEROS_ARE_NOT_UNREDUCED = deviation(
 @probe(source="jax-ml/jax@02007235bb57", deviations=[ZEROS_ARE_NOT_UNREDUCED])
 def zeros_as_the_gradient_of_a_weight(env):
     """In a map over a reduced weight, a backward rule that returns zeros is refused from 0.10.0."""
-    mesh, w = env.mesh(2, "x", explicit=True), numbers(8)
-    f = jax.custom_vjp(lambda w: w)
-    f.defvjp(lambda w: (w, None), lambda _, g: (jnp.zeros_like(g),))
-    spec = P(reduced={"x"})
-    with env.compat.set_mesh(mesh):
-        g = env.compat.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
-        out = jax.jit(jax.grad(lambda w: g(w).sum()))(jax.device_put(w, spec))
-        return Observed(values(out), 0 * w)
+    _, zeros = differentiate_by_rule(env, lambda _, g: (jnp.zeros_like(g),))
+    return Observed(zeros, 0 * numbers(8))
 
 
 ZERO_IS_REDUCED = deviation(
