@@ -77,17 +77,43 @@ class FamilyMatch:
         return f"its cases use {names}" if names else "no name the script uses is its own"
 
 
-def collect_used_names(tree: ast.AST, *, with_numpy: bool = False) -> frozenset[str]:
-    """Return the names of jax, and of libraries built on it, that a script or a case file uses.
+@dataclass(frozen=True, slots=True)
+class UsedNames:
+    """The names of jax, and of libraries built on it, that a script or a case file uses.
+
+    Attributes:
+        typical: Names that are typical of a subject.
+        numpy: Functions of `jax.numpy` and of pytrees. Nearly every script uses some, so they only
+            distinguish families if a script uses nothing else.
+    """
+
+    typical: frozenset[str] = frozenset()
+    numpy: frozenset[str] = frozenset()
+
+    @property
+    def every(self) -> frozenset[str]:
+        """Both."""
+        return self.typical | self.numpy
+
+    def union(self, *others: UsedNames) -> UsedNames:
+        """Return the names of these files together."""
+        return UsedNames(
+            self.typical.union(*(other.typical for other in others)),
+            self.numpy.union(*(other.numpy for other in others)),
+        )
+
+
+def collect_used_names(tree: ast.AST) -> UsedNames:
+    """Return the names that a script or a case file uses.
 
     Args:
         tree: The syntax tree of the file.
-        with_numpy: Whether functions of `jax.numpy` and of pytrees count, too. Nearly every script
-            uses some, so they only distinguish families if a script uses nothing else.
     """
-    names = collect_imported_names(tree)
+    nodes = list(ast.walk(tree))
+    names = collect_imported_names(nodes)
     used: set[str] = set()
-    for node in ast.walk(tree):
+    numpy: set[str] = set()
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             root, attributes = _split_attribute(node)
             path = [*names.get(root, root).split("."), *attributes]
@@ -95,28 +121,29 @@ def collect_used_names(tree: ast.AST, *, with_numpy: bool = False) -> frozenset[
             if _COMPAT in path:
                 used.update(path[path.index(_COMPAT) + 1 :])
             elif path[0] in _SUBJECTS:
-                used.update(_characteristic_parts(path, with_numpy=with_numpy))
+                _add_parts(path, used, numpy)
             # A method of some object: its dot keeps it apart from a function of that name.
             elif root not in names and _is_characteristic(node.attr, _ARRAY_ATTRIBUTES):
                 used.add(f".{node.attr}")
         elif isinstance(node, ast.Name) and node.id in names:
             path = names[node.id].split(".")
             if path[0] in _SUBJECTS:
-                used.update(_characteristic_parts(path, with_numpy=with_numpy))
+                _add_parts(path, used, numpy)
         elif isinstance(node, ast.Call) and not resolve_callee(node, names).startswith(_KIT):
             keywords = {keyword.arg for keyword in node.keywords if keyword.arg}
             used.update(f"{name}=" for name in keywords - _COMMON_KEYWORDS)
-    return frozenset(used)
+    return UsedNames(frozenset(used), frozenset(numpy))
 
 
-def _characteristic_parts(path: Sequence[str], *, with_numpy: bool) -> list[str]:
-    """Return the parts of a dotted name that are typical of a subject."""
+def _add_parts(path: Sequence[str], used: set[str], numpy: set[str]) -> None:
+    """Add the parts of a dotted name that are typical of a subject, or a function of NumPy."""
     # A setting is no subject: scripts about anything switch on 64-bit types.
     if path[1:2] == [_CONFIG]:
-        return []
+        return
     if ".".join(path[:2]) in _NUMPY_MODULES:
-        return [part for part in path[2:] if part not in _CONSTRUCTORS] if with_numpy else []
-    return [part for part in path[1:] if _is_characteristic(part, _GENERIC)]
+        numpy.update(part for part in path[2:] if part not in _CONSTRUCTORS)
+    else:
+        used.update(part for part in path[1:] if _is_characteristic(part, _GENERIC))
 
 
 def _is_characteristic(name: str, excluded: frozenset[str]) -> bool:

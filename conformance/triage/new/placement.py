@@ -6,6 +6,7 @@ import ast
 import keyword
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.discovery import discover, find_case_files
@@ -14,16 +15,16 @@ from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
 from conformance.files import describe_os_error
 from conformance.triage.new.family import (
+    UsedNames,
     choose_family,
     collect_used_names,
     guess_family,
     rank_families,
 )
+from conformance.triage.new.script_source import find_imports
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from conformance.triage.new.family import FamilyMatch
 
 DEFAULT_TOPIC: Final = "reported"
 """The file of a case if no other is named."""
@@ -130,14 +131,15 @@ def _match_family(cases: Path, tree: ast.AST) -> tuple[str, str]:
     families = sorted(path.name for path in found)
     if not families:
         raise UsageError(f"{cases}: has no families yet; name one: --family NAME")
-    ranked = _rank(cases, tree, families, with_numpy=False)
+    script, used = collect_used_names(tree), _read_families(cases, families)
+    typical = {name: [file.typical for file in files] for name, files in used.items()}
+    ranked = rank_families(script.typical, typical)
     if (match := choose_family(ranked)) is not None:
         return match.family, match.reason
     # Nearly every script uses `jax.numpy`, so its names decide only if there are no others; then
     # any that is shared is a hint.
-    match = guess_family(ranked) or guess_family(
-        _rank(cases, tree, families, with_numpy=True), threshold=0
-    )
+    every = {name: [file.every for file in files] for name, files in used.items()}
+    match = guess_family(ranked) or guess_family(rank_families(script.every, every), threshold=0)
     if match is not None:
         return match.family, f"a guess, for {match.reason}; --family names another"
     nearest = [match for match in ranked[:_LISTED_FAMILIES] if match.names]
@@ -148,21 +150,15 @@ def _match_family(cases: Path, tree: ast.AST) -> tuple[str, str]:
     )
 
 
-def _rank(
-    cases: Path, tree: ast.AST, families: list[str], *, with_numpy: bool
-) -> list[FamilyMatch]:
+def _read_families(cases: Path, families: list[str]) -> dict[str, list[UsedNames]]:
+    """Return the names that each file of each family uses, with those of its helpers."""
     used = {}
     for family in set(families) - ABOUT_TIME:
         # A case uses the functions of its helpers without naming what these use.
-        helpers = [
-            read_used_names(f, with_numpy=with_numpy) for f in (cases / family).glob("_*.py")
-        ]
-        if files := [
-            read_used_names(file, with_numpy=with_numpy).union(*helpers)
-            for file in find_case_files(cases / family)
-        ]:
-            used[family] = files
-    return rank_families(collect_used_names(tree, with_numpy=with_numpy), used)
+        helpers = [read_used_names(file) for file in (cases / family).glob("_*.py")]
+        if files := find_case_files(cases / family):
+            used[family] = [read_used_names(file).union(*helpers) for file in files]
+    return used
 
 
 ABOUT_TIME: Final = frozenset({"performance"})
@@ -171,24 +167,26 @@ OF_ANY_FAMILY: Final = frozenset({"conformance.kit.laws", "conformance.kit.toler
 """Modules of the kit that say nothing about the subject of a case."""
 
 
-def read_used_names(file: Path, *, with_numpy: bool = False) -> frozenset[str]:
+def read_used_names(file: Path) -> UsedNames:
     """Return the names that a case file uses, also by functions of the kit; none if it is broken.
 
     Args:
         file: The file.
-        with_numpy: Whether functions of `jax.numpy` count, too.
     """
     try:
         tree = parse(file.read_bytes())
     # A broken file must not prevent a case in another family.
     except (OSError, SyntaxError):
-        return frozenset()
-    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    kit = (
-        read_used_names(FOR_CASES[name], with_numpy=with_numpy)
-        for name in modules & FOR_CASES.keys() - OF_ANY_FAMILY
-    )
-    return collect_used_names(tree, with_numpy=with_numpy).union(*kit)
+        return UsedNames()
+    imports = find_imports(tree)
+    modules = {node.module for node in imports if isinstance(node, ast.ImportFrom)}
+    kit = map(_read_kit_names, modules & FOR_CASES.keys() - OF_ANY_FAMILY)
+    return collect_used_names(tree).union(*kit)
+
+
+@cache
+def _read_kit_names(module: str) -> UsedNames:
+    return read_used_names(FOR_CASES[module])
 
 
 def _check_identifier(option: str, text: str) -> str:

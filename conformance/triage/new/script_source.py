@@ -40,7 +40,7 @@ class ScriptSource:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tree = ast.parse(text)
-        self.names = collect_imported_names(self.tree)
+        self.names = collect_imported_names(ast.walk(self.tree))
         self._data = text.encode()
         self._lines = _split_lines(text)
         self._starts = [0, *accumulate(len(line.encode()) for line in self._lines)]
@@ -196,14 +196,14 @@ def find_imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
     return [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
-def collect_imported_names(tree: ast.AST) -> dict[str, str]:
+def collect_imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Return the dotted path of each imported name: `jax.numpy` for `jnp`.
 
     Args:
-        tree: A script or a case file.
+        nodes: All nodes of a script or a case file.
     """
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root = alias.name.partition(".")[0]

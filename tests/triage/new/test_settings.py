@@ -13,7 +13,7 @@ from conformance.triage.new.settings import ScriptSettings, read_settings
 def found(text: str) -> ScriptSettings:
     """Return the settings of a script."""
     tree = ast.parse(text)
-    return read_settings(tree, collect_imported_names(tree), {})
+    return read_settings(tree, collect_imported_names(ast.walk(tree)), {})
 
 
 HEAD = "import os\nimport jax\n"
