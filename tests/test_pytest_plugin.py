@@ -222,6 +222,7 @@ def test_jobs_of_a_cell_share_a_worker_of_xdist(project: Project, mode: tuple[st
 GROUPED = ("-n", "2", "--dist", "loadgroup")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("first", "flag", "then"), [(GROUPED, "--lf", ()), ((), "--ff", GROUPED)])
 def test_last_failed_works_with_xdist(
     project: Project, first: tuple[str, ...], flag: str, then: tuple[str, ...]
@@ -243,6 +244,7 @@ PARAMETRISED = case(
 ).replace("def of(env)", "def of(env, which)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("flag", "result"), [("--lf", "1 failed"), ("--ff", "1 failed, 1 passed")])
 def test_last_failed_finds_a_parametrised_case(project: Project, flag: str, result: str) -> None:
     """Its id is the one in pytest's cache."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 STORIES = ("docs/stories.md", "examples/training/README.md")
+LONG = {"The test suite", "Calls of a script"}
+"""Parts of the second story that take as long as the first."""
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -47,7 +49,10 @@ def parts_of(story: str) -> Iterator[tuple[str, str]]:
 
 PARTS = [
     pytest.param(
-        story, steps_of(text), id=title, marks=[pytest.mark.long] if story == STORIES[0] else []
+        story,
+        steps_of(text),
+        id=title,
+        marks=[pytest.mark.long] if story == STORIES[0] or title in LONG else [],
     )
     for story in STORIES
     for title, text in parts_of(story)

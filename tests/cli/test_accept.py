@@ -224,6 +224,7 @@ def site_packages(tmp_path: Path) -> Path:
     return package.parent
 
 
+@pytest.mark.long
 def test_installed_package_refuses_to_write_its_own_goldens(
     site_packages: Path, tmp_path: Path
 ) -> None:

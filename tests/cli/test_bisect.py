@@ -10,6 +10,7 @@ import pytest
 
 from tests.processes import ends_within
 from tests.projects import HEAD
+from tests.sampling import spread
 
 from .packages import package_files, write_wheel
 
@@ -125,6 +126,7 @@ def test_bisect_judges_a_case_by_its_reference(project: Project) -> None:
     assert answer["predicate"]["name"] == "conformance"
 
 
+@pytest.mark.long
 def test_bisect_command_runs_the_programs_of_the_cell(project: Project) -> None:
     """The programs of the environment come first on PATH."""
     code = "import jax, sys; sys.exit(jax.__version__ > '0.6.0')"
@@ -132,6 +134,7 @@ def test_bisect_command_runs_the_programs_of_the_cell(project: Project) -> None:
     assert answer["first_bad"] == "0.6.1"
 
 
+@pytest.mark.long
 def test_bisect_over_a_jax_config_option(project: Project) -> None:
     """The axis is one option of jax, on one release."""
     project.write({"report.py": "import jax.numpy as jnp\nprint(jnp.arange(3.0).dtype)"})
@@ -357,6 +360,7 @@ def test_ends_that_differ_only_in_versions_are_refused(project: Project) -> None
     assert answer["first_bad"] == "0.6.1"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("wrong", "headline"), [
     ("0.6.2", "first bad: jax 0.6.2, last good: 0.6.1 (bad: prints something other"),
     ("never", "fixed in jax 0.6.1, last bad: 0.6.0 (bad: ends with AttributeError"),
@@ -373,6 +377,7 @@ def test_missing_api_at_the_good_end_is_no_change_of_output(
     assert headline in ending.out
 
 
+@pytest.mark.long
 def test_working_point_replaces_a_good_end_that_lacks_the_api(project: Project) -> None:
     """If both ends fail, a point between them that works becomes the good end."""
     lines = ("import jax", "if jax.__version__ == '0.6.0': jax.shard_mop",
@@ -403,7 +408,7 @@ mine    1.0
 """
 
 
-@pytest.mark.parametrize("name", ["issue.md", "report.py"])
+@pytest.mark.parametrize("name", spread(["issue.md", "report.py"], 1))
 def test_bisect_runs_a_pasted_report(project: Project, name: str) -> None:
     """Prompts are removed, expressions are printed, and the versions in the report are used."""
     project.write(package_files({"mine.py": "which = '1.0'"}, "pkg", wants="jax>=0.6"))
@@ -471,6 +476,7 @@ def test_hang_is_stopped_by_the_timeout_and_located(project: Project) -> None:
     assert answer["steps"][1]["said"].endswith("; at report.py:4 in <module>")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "name"),
     [

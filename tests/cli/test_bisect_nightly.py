@@ -136,6 +136,7 @@ def test_adjacent_nightlies_need_only_the_ends_and_their_confirmation(project: P
     assert [step["again"] for step in answer["steps"]] == [False, False, True, True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", [False, True], ids=["its page says little", "its page says all"])
 def test_nightly_whose_wheel_vanished_is_left_out(
     project: Project, index: FakeIndex, later: list[str], known: bool

@@ -48,6 +48,7 @@ def test_is_test_name_recognises_node_ids(
     assert is_test_name(target, when, fact) is is_one
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_bisect_finds_the_first_good_release_of_a_suite_test(new_project: MakeProject) -> None:
     """Its conftest files are used; a node id must name exactly one test."""

@@ -218,6 +218,7 @@ def test_pinned_package_of_a_cell_is_blamed(project: Project) -> None:
     assert ending.json["packages"] == [NUMPY]
 
 
+@pytest.mark.long
 def test_path_environment_is_replaced_by_a_copy_and_not_changed(project: Project) -> None:
     """A new environment with the same versions is used in its place."""
     path = f"path:{python_of(planned_cell('0.6.0'))}"

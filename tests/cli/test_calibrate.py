@@ -41,6 +41,7 @@ def project(project: Project, shared_cache: Path) -> Project:
     return project
 
 
+@pytest.mark.long
 def test_calibrated_flaky_case_is_known_in_runs(project: Project) -> None:
     """The case is flaky before calibration and known afterwards, with both rates."""
     (project.path / "cases" / "fam" / "count").write_text("x")  # so that the first one is wrong

@@ -164,6 +164,7 @@ def test_unlisted_function_exits_3(project: Project) -> None:
     assert "list it in pyproject.toml: [[tool.conformance.functions]]" in ending.error
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_goldens_of_functions_survive_edits_of_list_and_package(project: Project) -> None:
     """They are stored next to the list."""
@@ -260,6 +261,7 @@ def f(x):
 """
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_error_is_located_in_the_function(new_project: MakeProject) -> None:
     """Neither in the list nor in this harness, also if the result is cached."""

@@ -85,6 +85,7 @@ def run(project: Project, target: str, good: str, bad: str, *options: str) -> En
     return ending
 
 
+@pytest.mark.long
 def test_lowering_is_found_where_equal_jaxprs_become_other_modules(project: Project) -> None:
     """The StableHLO of each release, in the XLA of both."""
     found = find(project, "layers/permuted", "0.4.38", "0.5.0")
@@ -160,6 +161,7 @@ def test_test_is_recorded_as_a_program(project: Project) -> None:
     assert found["verdict"] == "front end: lowering"
 
 
+@pytest.mark.long
 def test_equal_ends_are_an_error_of_usage(project: Project) -> None:
     """In a range they are a line of their own."""
     ending = run(project, "layers/permuted", "0.6.0", "0.6.1")

@@ -68,6 +68,7 @@ def read_case_file(project: Project) -> str:
     return (project.path / "cases" / "numbers" / "reported.py").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_new_declares_a_failure_from_its_first_release_on(project: Project) -> None:
     """The other cases of the file are not changed."""
@@ -86,6 +87,7 @@ def test_new_declares_a_failure_from_its_first_release_on(project: Project) -> N
     assert {str(record.verdict) for record in results.values()} <= {"new", "known"}
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_new_takes_the_reference_from_the_good_release(project: Project) -> None:
     """Releases with another value get a deviation."""

@@ -240,6 +240,7 @@ def test_resumed_run_keeps_its_nightly(
     assert {json.loads(line)["cell"] for line in written.splitlines()} == expected.keys()
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_plan_fixes_the_nightly_for_all_shards(nightly_project: Project) -> None:
     """Shards of different nightlies cannot be merged."""

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.projects import CELL
+from tests.sampling import spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -241,11 +242,14 @@ PRINTS = "print(jax.jit(lambda x: x / 3.0)(x).tobytes().hex())"
 
 @pytest.mark.parametrize(
     ("ends", "more", "about"),
-    [
-        (RAISES, (), "ends with AssertionError"),
-        (PRINTS, ("--when", "output"), "prints this very output"),
-        (PRINTS, ("--fact", "ops.divide=1"), "states ops.divide = 0"),
-    ],
+    spread(
+        [
+            (RAISES, (), "ends with AssertionError"),
+            (PRINTS, ("--when", "output"), "prints this very output"),
+            (PRINTS, ("--fact", "ops.divide=1"), "states ops.divide = 0"),
+        ],
+        1,
+    ),
 )
 def test_passes_finds_the_pass_that_changes_a_script(
     project: Project, ends: str, more: tuple[str, ...], about: str

@@ -210,6 +210,7 @@ def wrong(env, n):
 """
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_commands_proposed_by_a_run_can_be_executed(new_project: MakeProject) -> None:
     """In a user's environment with an option, one after another."""

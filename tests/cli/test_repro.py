@@ -13,6 +13,7 @@ import pytest
 
 from conformance.judge.errors import make_signature
 from tests.projects import ENVIRONMENT, RELEASE, ROOT
+from tests.sampling import spread
 from tests.workbench import planned_cell, python_of
 
 from .packages import package_files
@@ -186,33 +187,24 @@ def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("case", "code", "message"),
-    [
-        ("sharded[fits]", 0, "expected: "),
-        ("refused", 0, "seen, as expected: TypeError"),
-        ("seen", 0, "seen: 2!"),
-        pytest.param("layer", 0, "expected: ", marks=pytest.mark.long),
-        pytest.param("every_way", 0, "\nunsharded: ", marks=pytest.mark.long),
-        ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
-        ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
-        ("hung", 1, "Timeout (0:00:02)!"),
-        pytest.param(
-            "law", 1, "LawError: out differs, first: 1.0 against 0.0", marks=pytest.mark.long
-        ),
-        pytest.param("program_law", 1, "\neager: [1. 1.]\n", marks=pytest.mark.long),
-        pytest.param(
-            "off",
-            1,
-            "AssertionError: out['one'] is 3 ulp off, expected at most 1",
-            marks=pytest.mark.long,
-        ),
-        ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
-        pytest.param(
-            "accepted",
-            1,
-            "AssertionError: ran, expected Raises(type='TypeError', match='')",
-            marks=pytest.mark.long,
-        ),
-    ],
+    spread(
+        [
+            ("sharded[fits]", 0, "expected: "),
+            ("refused", 0, "seen, as expected: TypeError"),
+            ("seen", 0, "seen: 2!"),
+            ("layer", 0, "expected: "),
+            ("every_way", 0, "\nunsharded: "),
+            ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
+            ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
+            ("hung", 1, "Timeout (0:00:02)!"),
+            ("law", 1, "LawError: out differs, first: 1.0 against 0.0"),
+            ("program_law", 1, "\neager: [1. 1.]\n"),
+            ("off", 1, "AssertionError: out['one'] is 3 ulp off, expected at most 1"),
+            ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
+            ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
+        ],
+        4,
+    ),
 )
 def test_repro_file_ends_as_the_case_did(
     project: Project, case: str, code: int, message: str
@@ -279,6 +271,7 @@ def test_repro_issue_has_the_first_bad_release(project: Project) -> None:
     assert "0.6.0      bad      AttributeError" in ending.err
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_fails_if_its_file_does_not_reproduce_the_case(project: Project) -> None:
     """The file is run without the harness first, unless `--no-check` is given."""
@@ -351,6 +344,7 @@ def refused(x):
     assert (code, "TypeError: can't multiply sequence by non-int" in output) == (1, True), output
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_requires_a_package_that_reads_its_own_files(new_project: MakeProject) -> None:
     """Embedded modules would behave differently without the package's metadata."""
@@ -372,6 +366,7 @@ def read():
     assert "# mine is a package on this machine, which others do not have." in text
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_of_a_snapshot_call_embeds_the_script(new_project: MakeProject) -> None:
     """And the modules in its folder."""
@@ -399,6 +394,7 @@ def _records(run: Path) -> list[dict[str, dict[str, str]]]:
     return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_file_compiles_for_a_tpu_without_the_hardware(project: Project) -> None:
     """The claim about its HLO fails as in the run."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.review.decisions import REVIEW
+from tests.sampling import spread
 from tests.terminals import Terminal
 
 from .reviewed import TOPIC, changed_project, reviewed
@@ -123,12 +124,15 @@ def _go(terminal: Terminal, number: int) -> None:
 
 @pytest.mark.parametrize(
     ("size", "env"),
-    [
-        ((60, 15), {"LINES": "24", "COLUMNS": "80"}),
-        ((80, 24), {"NO_COLOR": "1"}),
-        ((60, 20), {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "POSIX"}),
-        ((20, 8), {}),
-    ],
+    spread(
+        [
+            ((60, 15), {"LINES": "24", "COLUMNS": "80"}),
+            ((80, 24), {"NO_COLOR": "1"}),
+            ((60, 20), {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "POSIX"}),
+            ((20, 8), {}),
+        ],
+        1,
+    ),
 )
 def test_review_works_in_limited_terminals(
     open_review: Open, size: tuple[int, int], env: dict[str, str]
@@ -149,6 +153,7 @@ def test_review_works_in_limited_terminals(
     assert bool(COLOUR.search(terminal.raw)) is has_colours
 
 
+@pytest.mark.long
 def test_dumb_terminal_gets_no_escape_codes(open_review: Open) -> None:
     """It is written line by line."""
     terminal = open_review(env={"TERM": "dumb"})

@@ -107,6 +107,7 @@ def test_snapshot_call_has_all_devices_of_the_cell(project: Project) -> None:
     assert record["error"]["message"] == "4 devices"
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_goldens_of_snapshot_calls_survive_edits(project: Project) -> None:
     """They are stored next to the script."""

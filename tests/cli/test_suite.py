@@ -188,6 +188,7 @@ def test_suite_refuses_compile_only_and_multi_process_cells(project: Project) ->
     assert "tests are written for one process, cpu-mp2 has 2" in ending.error
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_suite_runs_in_a_path_environment_without_pytest(project: Project) -> None:
     """The layer of the suite adds pytest; nothing is installed."""
@@ -197,6 +198,7 @@ def test_suite_runs_in_a_path_environment_without_pytest(project: Project) -> No
     assert "2 passed, 1 skipped" in ending.out
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_suite_that_one_cell_cannot_collect_fails_there_only(
     new_project: MakeProject, tmp_path: Path
@@ -222,6 +224,7 @@ def test_suite_that_one_cell_cannot_collect_fails_there_only(
     assert (ending.code, f"{CELL}  1 flaky" in ending.out) == (1, True), ending
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_upgrade_of_a_suite_finds_broken_and_fixed_tests(new_project: MakeProject) -> None:
     """Only tests that change are run on the releases between the ends."""

@@ -129,6 +129,7 @@ def test_named_suite_is_fetched_once_and_reset_after_its_run(
     assert "fetching" not in again.err
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_standard_all_runs_every_version_that_the_release_claims(project: Project) -> None:
     """A newer version is refused."""

@@ -214,6 +214,7 @@ def test_upgrade_between_equal_environments_finds_no_change(project: Project) ->
     assert ending.json["from"] == f"path:{python} (jax 0.6.2)"
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_upgrade_reports_a_broken_vmap_variant_as_same_as(new_project: MakeProject) -> None:
     """The program itself stays right, so the change is not one of its value."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.projects import CELL, GOOD, case
+from tests.sampling import spread
 
 if TYPE_CHECKING:
     from .conftest import MakeProject
@@ -20,17 +21,20 @@ WORKS = case("return Observed(1, reference=1)", DECLARED)
 
 @pytest.mark.parametrize(
     ("source", "verdict", "code"),
-    [
-        (GOOD, "new", 0),
-        (case("return 1"), "new", 1),
-        (FAILS, "known", 0),
-        (WORKS, "fixed", 1),
-        (case("return Observed(1, reference=2)"), "regressed", 1),
-        (case("import os\nos.kill(os.getpid(), 11)"), "crashed", 1),
-        (case("import time\ntime.sleep(9)", "probe(timeout=0.2)"), "timed_out", 1),
-        (case("import time\nreturn time.time_ns() // 1000"), "flaky", 1),
-        (case("env.unsupported('no such thing here')"), "excluded", 3),
-    ],
+    spread(
+        [
+            (GOOD, "new", 0),
+            (case("return 1"), "new", 1),
+            (FAILS, "known", 0),
+            (WORKS, "fixed", 1),
+            (case("return Observed(1, reference=2)"), "regressed", 1),
+            (case("import os\nos.kill(os.getpid(), 11)"), "crashed", 1),
+            (case("import time\ntime.sleep(9)", "probe(timeout=0.2)"), "timed_out", 1),
+            (case("import time\nreturn time.time_ns() // 1000"), "flaky", 1),
+            (case("env.unsupported('no such thing here')"), "excluded", 3),
+        ],
+        5,
+    ),
 )
 def test_verdict_and_exit_status_of_a_case(
     new_project: MakeProject, source: str, verdict: str, code: int

@@ -30,6 +30,7 @@ from conformance.fuzz.batches import BatchExecutor, ProgramRun
 from conformance.fuzz.comparison import to_array
 from conformance.model.outcome import Outcome
 from tests.fuzz.test_batches import program as make_program
+from tests.sampling import spread
 from tests.workbench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
 
 from .processes import Cluster
@@ -267,6 +268,7 @@ def test_a_killed_scheduler_ends_the_run(cluster: Cluster, bench: Bench) -> None
         list(found)
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_worker_with_another_harness_is_refused(
     cluster: Cluster, bench: Bench, caplog: pytest.LogCaptureFixture, tmp_path: Path
@@ -285,7 +287,7 @@ def test_a_worker_with_another_harness_is_refused(
 
 
 @pytest.mark.cell
-@pytest.mark.parametrize("joins_later", [False, True])
+@pytest.mark.parametrize("joins_later", spread([False, True], 1))
 def test_a_worker_without_the_harness_is_refused(
     cluster: Cluster,
     bench: Bench,

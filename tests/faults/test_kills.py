@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.killing import VICTIMS, Trials
+from tests.sampling import spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory, envs: Path) -> Trials:
     return made
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", spread(range(6), 3))
 def test_a_killed_run_ends_as_an_undisturbed_one(trials: Trials, number: int) -> None:
     """The same records, artifacts and cache; no process and no file is left."""
     victim = VICTIMS[number % len(VICTIMS)]

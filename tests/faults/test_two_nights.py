@@ -69,6 +69,7 @@ def test_at_the_same_moment_one_of_them_has_the_directory(
     assert len((run / "results.jsonl").read_bytes().splitlines()) == 2
 
 
+@pytest.mark.long
 def test_nights_with_one_cache_and_one_store(
     new_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def test_a_sweep_has_each_operation_in_each_use() -> None:
     assert [*plan_sweep(some, 7, 5, x64=False)] == spaces[7:12]
 
 
+@pytest.mark.long
 def test_each_program_of_a_sweep_has_its_operation() -> None:
     """All operations except collectives, which need an axis."""
     generated = generate_each(plan_sweep(OPERATIONS, 0, len(OPERATIONS), x64=False), 1)

@@ -13,6 +13,7 @@ import pytest
 from conformance.app.scan.changes import scan
 from conformance.report.scan.text import make_scan_json, render_scan
 from conformance.scan.hits import HitKind
+from tests.sampling import spread
 from tests.workbench import planned_cell, python_of
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def test_hits_are_ranked_by_what_a_test_reaches(code: Path, release: str) -> Non
 
 
 @pytest.mark.cell("3.11", "3.12")
-@pytest.mark.parametrize("release", [OLD, LATER])
+@pytest.mark.parametrize("release", spread([OLD, LATER], 1))
 def test_every_process_of_a_command_counts(code: Path, release: str) -> None:
     """Each worker of pytest-xdist imports jax for itself."""
     more = "def test_again():\n    from train.steps import halve\n    halve(1)\n"
@@ -224,6 +225,7 @@ def test_what_the_source_does_not_show_is_reached(
     assert calls["jax.experimental.shard_alike.shard_alike"]["keywords"] is None
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_command_that_fails_has_reached_something(code: Path) -> None:
     """The hits that it reached before are ranked, also if it took too long."""
