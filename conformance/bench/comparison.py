@@ -148,6 +148,11 @@ class GrowthComparison:
         return abs(self.difference) >= STEEPER / 2
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is no alarm, and the interval has differences that would be one."""
+        return not self.alarm and max(self.exponents.high, -self.exponents.low) >= STEEPER
+
+    @property
     def alarm(self) -> bool:
         """Whether one grows faster than the other, and by how much matters."""
         is_certain = self.exponents.low > 0 or self.exponents.high < 0

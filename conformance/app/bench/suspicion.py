@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.app.bench.rounds import CaseRounds
-    from conformance.bench.comparison import CaseComparison, TimeComparison
+    from conformance.bench.comparison import CaseComparison, GrowthComparison, TimeComparison
     from conformance.bench.measured import Clock
 
 LEAST: Final = 10
@@ -73,19 +73,26 @@ class Suspicion:
         self.decided = compare_times(*sides, confirm=self.suspected, others=self.others)
         open_ones = [one for one in self.decided if one.is_suspicious(threshold)]
         certain = [one for one in open_ones if one.ratio.p <= CERTAIN]
-        if is_late or (number == GLANCE and len(certain) == len(open_ones)):
+        if is_late:
             return True
         # One certain difference is enough, and what differs by less than was asked for is none.
         is_clear = any(one.is_outside and one.is_decided(precision) for one in certain)
         rest = [one for one in open_ones if one.is_outside or not one.is_decided(precision)]
-        return number >= LEAST and (is_clear or not rest)
+        is_decided = len(certain) == len(open_ones) if number == GLANCE else is_clear or not rest
+        return is_decided and not self._has_open_growth({one.phase for one in certain})
+
+    def _has_open_growth(self, phases: set[str]) -> bool:
+        """Return whether the growth of a phase that differs may be an alarm after more rounds."""
+        return any(one.is_open and one.phase in phases for one in self._compare_growth())
 
     def conclude(self) -> CaseComparison:
         """Return the comparison of the cells, with what the rounds decided."""
         if self.rounds.problems:
             return replace(self.found, problem="; ".join(self.rounds.problems.values()))
         rest = [one for one in self.found.time if one.key not in self.suspected]
-        growth = self.found.growth
-        if self.grows:
-            growth = compare_growth(*(self.rounds.group_sizes(index) for index in self.pair))
-        return replace(self.found, time=(*self.decided, *rest), growth=growth)
+        return replace(self.found, time=(*self.decided, *rest), growth=self._compare_growth())
+
+    def _compare_growth(self) -> tuple[GrowthComparison, ...]:
+        if not self.grows:
+            return self.found.growth
+        return compare_growth(*(self.rounds.group_sizes(index) for index in self.pair))
