@@ -144,7 +144,7 @@ class GrowthComparison:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether more rounds could make an alarm of it."""
+        """Whether the estimate is half of an alarm."""
         return abs(self.difference) >= STEEPER / 2
 
     @property

@@ -53,8 +53,13 @@ class Suspicion:
 
     @property
     def grows(self) -> bool:
-        """Whether the growth with the size may differ, too."""
-        return any(one.is_suspicious for one in self.found.growth)
+        """Whether the growth with the size may differ, too.
+
+        Few rounds on a busy host do not show it. Where the time at the largest size differs by
+        much, an interval with differences that matter is enough.
+        """
+        growth = self.found.growth
+        return any(one.is_suspicious or (one.is_open and not self.is_small) for one in growth)
 
     def is_over(self, *, threshold: float, precision: float, is_late: bool) -> bool:
         """Compare the rounds so far, and return whether they decide.
@@ -82,8 +87,9 @@ class Suspicion:
         return is_decided and not self._has_open_growth({one.phase for one in certain})
 
     def _has_open_growth(self, phases: set[str]) -> bool:
-        """Return whether the growth of a phase that differs may be an alarm after more rounds."""
-        return any(one.is_open and one.phase in phases for one in self._compare_growth())
+        """Return whether the growth of phases that differ is no alarm yet, and may become one."""
+        growth = [one for one in self._compare_growth() if one.phase in phases]
+        return any(one.is_open for one in growth) and not any(one.alarm for one in growth)
 
     def conclude(self) -> CaseComparison:
         """Return the comparison of the cells, with what the rounds decided."""
