@@ -207,3 +207,38 @@ def indices_beyond_the_array(env):
     return {
         str(start): run(kernel, out, np.array([start], np.int32), vector()) for start in (20, -1)
     }
+
+
+START_OF_NONE_IGNORED = deviation(
+    "jax<0.11.1",
+    params=["start"],
+    outcome="ok",
+    reason="without a start the size was ignored: the slice was the whole array",
+    issue="jax-ml/jax@1f35b0793e2d",
+)
+SIZE_OF_NONE_GIVEN = deviation(
+    "jax>=0.11.1",
+    params=["size"],
+    error="AssertionError",
+    match="DShapedArray",
+    reason="a size of None is a size, and no longer the same as none given",
+    issue="jax-ml/jax@1f35b0793e2d",
+)
+
+
+@probe(
+    source="jax-ml/jax@1f35b0793e2d",
+    params={"start": {"start": None, "size": 2}, "size": {"start": 2, "size": None}},
+    deviations=[START_OF_NONE_IGNORED, SIZE_OF_NONE_GIVEN],
+)
+def slices_of_none(env, start, size):
+    """The sum of `pl.ds(None, 2)` and of `pl.ds(2, None)`, each the first two elements.
+
+    Up to 0.11.0 `pl.ds(None, 2)` is all of the array, and a size of None means that the start is
+    the size.
+    """
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.full((1,), jnp.sum(x_ref[pl.ds(start, size)]))
+
+    return Observed(run(kernel, shape(1), vector()), reference=vector()[:2].sum(keepdims=True))
