@@ -134,8 +134,8 @@ class GrowthComparison:
 
     @property
     def difference(self) -> float:
-        """The exponent of the second cell less that of the first one."""
-        return self.exponents.after - self.exponents.before
+        """The exponent by which the second cell grows faster than the first one."""
+        return self.exponents.difference
 
     @property
     def kind(self) -> str:

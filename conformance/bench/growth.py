@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from conformance.bench.statistics import estimate_ratio
 from conformance.model.case import FEWEST_SIZES
 
 if TYPE_CHECKING:
@@ -16,25 +18,26 @@ STEP: Final = 0.02
 """Distance of two exponents that are tried."""
 LARGEST: Final = 4.0
 """Largest exponent that is tried."""
-RESAMPLES: Final = 200
-"""Samples of the measurements for the interval."""
 FLAT: Final = 1.2
 """Ratio of the measurements of the largest and the smallest size below which nothing grows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExponentChange:
-    """The exponents p of `constant + factor * n ** p` of two releases.
+    """The growth of two releases.
 
     Attributes:
-        before: Exponent of the first release; 0 for what does not grow.
-        after: Exponent of the second release.
-        low: Lower end of the interval of their difference, 95 % of the resampled rounds.
+        before: Exponent p of `constant + factor * n ** p` of the first release; 0 for what does not
+            grow.
+        after: That of the second release.
+        difference: Exponent with which the ratio of both grows over the three largest sizes.
+        low: Lower end of the interval of the difference, 95 %.
         high: Upper end.
     """
 
     before: float
     after: float
+    difference: float
     low: float
     high: float
 
@@ -59,8 +62,8 @@ def compare_exponents(
 ) -> ExponentChange:
     """Compare the growth in two releases.
 
-    The growth of the second release is that of the first one times the ratio at each size: ratios
-    of jobs that took turns are known much better than the times are.
+    Ratios of jobs that took turns are known much better than the times are, and a fit of a constant
+    and a power to times is far off on a busy host. So the difference is one of ratios alone.
 
     Args:
         before: Measurements of the first release by size, of the same rounds for each size.
@@ -69,20 +72,15 @@ def compare_exponents(
     Raises:
         ValueError: If there are fewer sizes than `FEWEST_SIZES`.
     """
-    sizes = np.array(_list_sizes(before), np.float64)
-    seconds = np.array([before[int(size)] for size in sizes])
-    ratios = np.array([logs[int(size)] for size in sizes])
-
-    def fit_both(rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        fastest = seconds[:, rounds].min(axis=-1).T
-        slower = fastest * np.exp(np.median(ratios[:, rounds], axis=-1)).T
-        return _fit(sizes, fastest), _fit(sizes, slower)
-
-    count = seconds.shape[1]
-    low, high = fit_both(np.random.default_rng(count).integers(0, count, (RESAMPLES, count)))
-    ends = np.percentile(high - low, (2.5, 97.5))
-    (first,), (second,) = fit_both(np.arange(count)[None])
-    return ExponentChange(float(first), float(second), float(ends[0]), float(ends[1]))
+    sizes = _list_sizes(before)
+    fastest = np.array([min(before[size]) for size in sizes])
+    ratios = np.exp([np.median(logs[size]) for size in sizes])
+    first, second = _fit(np.array(sizes, np.float64), np.array([fastest, fastest * ratios]))
+    middle, largest = sizes[-FEWEST_SIZES], sizes[-1]
+    slopes = (np.array(logs[largest]) - np.array(logs[middle])) / log(largest / middle)
+    ratio = estimate_ratio(slopes.tolist())
+    difference, low, high = map(log, (ratio.estimate, ratio.low, ratio.high))
+    return ExponentChange(float(first), float(second), difference, low, high)
 
 
 def _list_sizes(seconds: Mapping[int, Sequence[float]]) -> list[int]:

@@ -53,13 +53,8 @@ class Suspicion:
 
     @property
     def grows(self) -> bool:
-        """Whether the growth with the size may differ, too.
-
-        Few rounds on a busy host do not show it. Where the time at the largest size differs by
-        much, an interval with differences that matter is enough.
-        """
-        growth = self.found.growth
-        return any(one.is_suspicious or (one.is_open and not self.is_small) for one in growth)
+        """Whether the growth with the size may differ, too."""
+        return any(one.is_suspicious for one in self.found.growth)
 
     def is_over(self, *, threshold: float, precision: float, is_late: bool) -> bool:
         """Compare the rounds so far, and return whether they decide.

@@ -46,7 +46,7 @@ def test_ratios_far_from_one_keep_their_digits() -> None:
 
 def test_growth_and_memory_are_told_in_their_units() -> None:
     """With the size at which the case was measured."""
-    grown = GrowthComparison(phase="run", exponents=ExponentChange(1.02, 1.98, 0.8, 1.1))
+    grown = GrowthComparison(phase="run", exponents=ExponentChange(1.02, 1.98, 0.96, 0.8, 1.1))
     leak = MemoryComparison(name="leak", before=(0.0,), after=(2.0**20,))
     found = replace(CASE, size=2048, time=(SLOWER,), growth=(grown,), memory=(leak,))
     assert describe_comparison(found) == (

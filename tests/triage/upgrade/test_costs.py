@@ -29,7 +29,7 @@ def time(phase: str, ratio: float, clock: Clock = Clock.CPU) -> TimeComparison:
     )
 
 
-GROWTH = GrowthComparison(phase="run", exponents=ExponentChange(1.0, 2.0, 0.8, 1.2))
+GROWTH = GrowthComparison(phase="run", exponents=ExponentChange(1.0, 2.0, 1.0, 0.8, 1.2))
 LEAK = MemoryComparison(name="leak", before=(0.0, 0.0), after=(2**20, 2**20))
 PLAN = MemoryComparison(name="plan.temp", before=(1.0, 1.0), after=(2**30, 2**30))
 
