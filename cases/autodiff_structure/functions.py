@@ -120,6 +120,39 @@ def primal_of_64_bits(env):
     )
 
 
+custom_jvp_identity = jax.custom_jvp(lambda x: x)
+custom_jvp_identity.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+custom_vjp_identity = jax.custom_vjp(lambda x: x)
+custom_vjp_identity.defvjp(lambda x: (x, None), lambda _, cotangent: (cotangent,))
+IDENTITIES = {
+    "checkpoint": jax.checkpoint(lambda x: x),
+    "custom_jvp": custom_jvp_identity,
+    "custom_vjp": custom_vjp_identity,
+    "stop_gradient": jax.lax.stop_gradient,
+}
+IDENTITY_KEPT_64_BITS = deviation(
+    "jax<0.9.2",
+    outcome="ok",
+    reason="outside of jit, an argument that is returned unchanged kept its 64 bits",
+    issue="jax-ml/jax@fae1e236edfd",
+)
+
+
+@probe(source="jax-ml/jax@fae1e236edfd", params=[*IDENTITIES], deviations=[IDENTITY_KEPT_64_BITS])
+def identity_of_64_bits(env, name):
+    """From 0.9.2 NumPy numbers of 64 bits that a function returns unchanged lose half of them.
+
+    The results equal those under jit. Before, they were the arguments: `stop_gradient` of the
+    integer 2**40 is silently 0 now.
+    """
+    values = {"float64": np.float64(1 / 3), "int64": np.int64(2**40 + 3)}
+    results = {dtype: IDENTITIES[name](value) for dtype, value in values.items()}
+    return Observed(
+        {dtype: (str(x.dtype), float(x)) for dtype, x in results.items()},
+        {"float64": ("float32", float(np.float32(1 / 3))), "int64": ("int32", 3.0)},
+    )
+
+
 TANGENT_WAS_NUMPY_ARRAY = deviation(
     "jax<0.9.2",
     outcome="ok",

@@ -16,6 +16,7 @@ from jax import lax
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
 from conformance.kit import strategies as st
+from conformance.kit.endings import refusal
 from conformance.kit.equations import first, types
 
 from ._helpers import floats
@@ -378,3 +379,100 @@ def node_of_two_kinds_of_data(env):
     """A carry whose auxiliary data differ with and without keys is an IndexError only on 0.4.36."""
     last = lax.while_loop(lambda n: n.x > 0, lambda n: Node(n.x - 1, n.y * 2), Node(3.0, 1.0))
     return Observed([float(last.x), float(last.y)], [0.0, 8.0])
+
+
+KEPT_AS_IT_WAS = {
+    "while_loop": lambda kept: lax.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1]), (0, kept)
+    )[1],
+    "fori_loop": lambda kept: lax.fori_loop(0, 3, lambda i, s: (s[0] + i, s[1]), (0, kept))[1],
+    "scan": lambda kept: lax.scan(lambda s, x: (s, x), kept, floats(1, 2))[0],
+}
+WHILE_RETURNS_ITS_ARGUMENT = deviation(
+    "jax>=0.6",
+    params=["while_loop"],
+    outcome="ok",
+    reason="a carry that the body returns unchanged is a constant, and the loop returns the object",
+    issue="jax-ml/jax@b3f49e42d9d6",
+)
+SCAN_RETURNS_ITS_ARGUMENT = deviation(
+    "jax>=0.6.1",
+    params=["fori_loop", "scan"],
+    outcome="ok",
+    reason="a carry that the body returns unchanged is a constant, and the loop returns the object",
+    issue="jax-ml/jax@672ee47b0f91",
+)
+
+
+@probe(
+    source="jax-ml/jax@b3f49e42d9d6",
+    params=[*KEPT_AS_IT_WAS],
+    deviations=[WHILE_RETURNS_ITS_ARGUMENT, SCAN_RETURNS_ITS_ARGUMENT],
+)
+def carry_of_numpy_that_is_kept(env, name):
+    """Outside of jit, a loop returns arrays of JAX, also for a carry that no step changes.
+
+    From 0.6.0 `while_loop`, and from 0.6.1 `scan` and `fori_loop`, return the very object that
+    they got: a Python number or a NumPy array, of 64 bits too, whose methods are not those of
+    JAX, and that changes if the caller changes the argument.
+    """
+    loop = KEPT_AS_IT_WAS[name]
+    written = np.ones(2, np.float32)
+    kept = loop(written)
+    written[0] = 7
+    observed = {
+        "number is an array": isinstance(loop(1.5), jax.Array),
+        "NumPy array is an array": isinstance(kept, jax.Array),
+        "after a write to the argument": float(kept[0]),
+        "dtype of float64": str(np.asarray(loop(np.ones(2))).dtype),
+    }
+    return Observed(
+        observed,
+        {
+            "number is an array": True,
+            "NumPy array is an array": True,
+            "after a write to the argument": 1.0,
+            "dtype of float64": "float32",
+        },
+    )
+
+
+@probe(
+    source="jax-ml/jax@b3f49e42d9d6",
+    params=[*KEPT_AS_IT_WAS],
+    deviations=[WHILE_RETURNS_ITS_ARGUMENT, SCAN_RETURNS_ITS_ARGUMENT],
+)
+def argument_of_a_donated_carry(env, name):
+    """Outside of jit, to donate a carry that a loop returned leaves the argument of the loop.
+
+    From 0.6.0 (`while_loop`) and 0.6.1 (`scan`, `fori_loop`) the loop returns its argument itself
+    if no step changes it, so that the donation deletes the argument.
+    """
+    start = jax.device_put(floats(1, 2))
+    kept = KEPT_AS_IT_WAS[name](start)
+    jax.jit(lambda x: x + 1, donate_argnums=0)(kept).block_until_ready()
+    return Observed({"deleted": start.is_deleted()}, {"deleted": False})
+
+
+UNROLL_OF_A_TRACED_BOUND = deviation(
+    "jax<0.6",
+    params=["false", "one"],
+    outcome="ok",
+    reason="every `unroll` other than None was refused for a traced bound",
+    issue="jax-ml/jax@7e2148b80043",
+)
+
+
+@probe(
+    source="jax-ml/jax@7e2148b80043",
+    params={"false": {"unroll": False}, "one": {"unroll": 1}, "two": {"unroll": 2}},
+    deviations=[UNROLL_OF_A_TRACED_BOUND],
+)
+def unroll_with_a_traced_bound(env, unroll):
+    """A traced bound of a `fori_loop` agrees with an `unroll` that asks for none, not with 2."""
+
+    def count(n):
+        return lax.fori_loop(0, n, lambda i, c: c + i, 0, unroll=unroll)
+
+    observed = refusal(lambda: jax.jit(count)(np.int32(5)), "statically known")
+    return Observed(observed, "ran" if unroll != 2 else "ValueError: statically known")
