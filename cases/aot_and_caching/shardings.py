@@ -200,3 +200,34 @@ def shardings_of_another_tree(env):
     pair = {"a": np.ones(2), "b": np.ones(2)}
     tree = describe_mismatch(({"a": [whole], "b": (whole,)},), pair)
     return Observed((tree, describe_mismatch([whole], 1, 2)), ([2, False], [0, False]))
+
+
+CONSTRAINT_WITHOUT_A_SPEC = deviation(
+    "jax<0.4.31",
+    params=["jit"],
+    outcome="ok",
+    reason="the result of a program had a sharding without a mesh and without a spec",
+)
+AXIS_LEFT_UNCONSTRAINED = deviation(
+    "jax<0.5",
+    params=["eager"],
+    outcome="ok",
+    reason="the spec of the result named the mapped axis UNCONSTRAINED",
+)
+
+
+@probe(
+    devices=4,
+    params={"jit": {"jit": True}, "eager": {"jit": False}},
+    deviations=[CONSTRAINT_WITHOUT_A_SPEC, AXIS_LEFT_UNCONSTRAINED],
+)
+def constraint_under_vmap(env, jit):
+    """A constraint under `vmap` gives an array whose sharding has a spec that can be used again."""
+    along_x = NamedSharding(env.mesh(4, "x"), P("x"))
+    mapped = jax.vmap(lambda x: jax.lax.with_sharding_constraint(x, along_x))
+    out = (jax.jit(mapped) if jit else mapped)(np.ones((3, 4), np.float32))
+    sharding = out.sharding
+    return Observed(
+        {"class": type(sharding).__name__, "spec": str([*getattr(sharding, "spec", "none")])},
+        {"class": "NamedSharding", "spec": "[None, 'x']"},
+    )

@@ -15,6 +15,7 @@ from jax.sharding import NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit.endings import refusal
 
 from ._helpers import classify_outcome, format_shards
 
@@ -189,3 +190,29 @@ def keyword_arguments(env):
         "positional": classify_outcome(lambda: compiled(x, y, x)),
     }
     return Observed(observed, {"reordered": np.float64(1), "positional": "TypeError"})
+
+
+UNUSED_ARGUMENT_COUNTS = deviation(
+    "jax<0.4.34",
+    params=["dropped"],
+    outcome="ok",
+    reason="the device of an argument that the function does not use counted, too",
+    issue="jax-ml/jax@3d1d5e94ab32",
+)
+
+
+@probe(
+    source="jax-ml/jax@3d1d5e94ab32",
+    devices=2,
+    params={"dropped": {"keep": False}, "kept": {"keep": True}},
+    deviations=[UNUSED_ARGUMENT_COUNTS],
+)
+def unused_argument_elsewhere(env, keep):
+    """An argument that the function does not use may be committed to another device.
+
+    With `keep_unused=True` it is an argument of the program, whose devices must agree.
+    """
+    here, there = (jax.device_put(np.float32(1), device) for device in env.devices)
+    add = jax.jit(lambda x, _: x + 1, keep_unused=keep)
+    observed = refusal(lambda: add(here, there), "incompatible devices")
+    return Observed(observed, "ValueError: incompatible devices" if keep else "ran")

@@ -307,3 +307,40 @@ def gradient_of_switch(env):
 
     args = (np.array([0, 1, 2, 7, -1], np.int32), np.float32(3))
     return Program(each, args=args, reference=np.array([1.0, 1, 27, 27, 1]))
+
+
+COND_RETURNS_ITS_OPERAND = deviation(
+    "jax>=0.4.31",
+    params=["cond"],
+    outcome="ok",
+    reason="an operand that every branch returns is not an output of the cond, but forwarded",
+    issue="jax-ml/jax#21806",
+)
+SWITCH_RETURNS_ITS_OPERAND = deviation(
+    "jax>=0.6",
+    params=["switch"],
+    outcome="ok",
+    reason="an operand that every branch returns is not an output of the switch, but forwarded",
+    issue="jax-ml/jax#27084",
+)
+
+
+@probe(
+    source="jax-ml/jax#21806",
+    params={"cond": {"kind": "cond"}, "switch": {"kind": "switch"}},
+    deviations=[COND_RETURNS_ITS_OPERAND, SWITCH_RETURNS_ITS_OPERAND],
+)
+def operand_of_a_donated_result(env, kind):
+    """Outside of jit, to donate a result of a conditional leaves the operand.
+
+    From 0.4.31 `cond`, and from 0.6.0 `switch`, return an operand that all branches return as the
+    same array, so that the donation deletes it. Results of jit are never its arguments.
+    """
+    operand = jax.device_put(floats(1, 2))
+    branches = (lambda x: (x, 2 * x), lambda x: (x, 3 * x))
+    if kind == "cond":
+        kept, _ = lax.cond(True, *branches, operand)
+    else:
+        kept, _ = lax.switch(1, branches, operand)
+    jax.jit(lambda x: x + 1, donate_argnums=0)(kept).block_until_ready()
+    return Observed({"deleted": operand.is_deleted()}, {"deleted": False})

@@ -6,12 +6,14 @@ if a carry gains it, a loop is traced again or refused. A star marks a weak type
 
 from __future__ import annotations
 
+import enum
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import trace_types
 
@@ -208,3 +210,56 @@ def weak_results(env, name):
     """Result types of functions of a Python scalar: weak, or the default dtype."""
     types = {key: observe_types(call) for key, call in FUNCTIONS[name].items()}
     return {key: f"1: {value['1']}, 1.0: {value['1.0']}" for key, value in types.items()}
+
+
+class Level(enum.IntEnum):
+    """An integer with a name."""
+
+    HIGH = 3
+
+
+class Metres(float):
+    """A float with a unit."""
+
+
+SUBCLASS_IS_STRONG = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="an instance of a subclass of a Python number had the default dtype, not a weak type",
+)
+ARRAY_OF_SUBCLASS_IS_STRONG = deviation(
+    "jax>=0.5,<0.10.1",
+    params=["array"],
+    outcome="ok",
+    reason="`jnp.asarray` of an instance of a subclass made an array that is not weak",
+)
+USES_OF_SUBCLASSES = {
+    "operand": lambda: {
+        "int8 + IntEnum": jnp.int8(1) + Level.HIGH,
+        "bfloat16 * float": jnp.bfloat16(2) * Metres(1.5),
+        "where": jnp.where(True, jnp.int8(1), Level.HIGH),
+    },
+    "argument_of_jit": lambda: {
+        "int8 + IntEnum": jax.jit(lambda x: x + np.int8(1))(Level.HIGH),
+        "bfloat16 * float": jax.jit(lambda x: x * jnp.bfloat16(2))(Metres(1.5)),
+    },
+    "array": lambda: {
+        "int8 + IntEnum": jnp.int8(1) + jnp.asarray(Level.HIGH),
+        "bfloat16 * float": jnp.bfloat16(2) * jnp.asarray(Metres(1.5)),
+    },
+}
+
+
+@probe(
+    source="jax-ml/jax#1709",
+    params=[*USES_OF_SUBCLASSES],
+    deviations=[SUBCLASS_IS_STRONG, ARRAY_OF_SUBCLASS_IS_STRONG],
+)
+def subclass_of_a_number(env, name):
+    """An IntEnum and a subclass of float give way to the dtype of an array, as their values do."""
+    results = USES_OF_SUBCLASSES[name]()
+    expected = {"int8 + IntEnum": "int8", "bfloat16 * float": "bfloat16", "where": "int8"}
+    return Observed(
+        {key: str(value.dtype) for key, value in results.items()},
+        {key: expected[key] for key in results},
+    )

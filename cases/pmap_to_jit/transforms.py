@@ -6,6 +6,8 @@ Collectives and gradients are unchanged; the cases compare them with NumPy.
 
 from __future__ import annotations
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -199,3 +201,21 @@ def gradient_of_one_result(env):
     total = map_rows(env, lambda x: lax.psum(x**2, "i"), out_axes=None)
     x = np.arange(DEVICES, dtype=np.float32)
     return Observed(jax.grad(lambda x: total(x).sum())(x), reference=2 * x)
+
+
+JIT_OF_PMAP_WARNS = deviation(
+    "jax<0.8",
+    outcome="ok",
+    reason="a UserWarning about inefficient transfers between devices",
+    issue="jax-ml/jax@aa2f995b1db5",
+)
+
+
+@probe(source="jax-ml/jax@aa2f995b1db5", deviations=[JIT_OF_PMAP_WARNS])
+def warning_under_jit(env):
+    """A pmap under `jit` gave a UserWarning up to 0.7.2; as jit of shard_map it gives none."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        out = jax.jit(map_rows(env, lambda x: 2 * x))(rows())
+    found = sorted({w.category.__name__ for w in caught if "pmap" in str(w.message)})
+    return observe((out, found), (2 * rows(), []))

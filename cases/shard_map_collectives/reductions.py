@@ -390,3 +390,81 @@ def sharded_extreme_of_complex_numbers(env, name):
     z = np.array([1 + 2j, 3, 0, 1j], np.complex64)
     sharded = jax.device_put(z, NamedSharding(env.mesh(4, "x"), P("x")))
     return Observed(jax.jit(getattr(jnp, name))(sharded), getattr(np, name)(z))
+
+
+FLOATS_OF_8_BITS_REFUSED = deviation(
+    "jax<0.4.33",
+    params=["float8_e4m3fn", "float8_e5m2"],
+    error="XlaRuntimeError",
+    match="Invalid LLVM IR",
+    reason="XLA for CPUs could not compile the all-reduce",
+)
+INTEGERS_OF_4_BITS_REFUSED = deviation(
+    "jax<0.5",
+    params=["int4"],
+    error="XlaRuntimeError",
+    match="s4 is currently only supported|Int4 is not supported in collective",
+    reason="XLA for CPUs refused 4 bits in a collective",
+)
+
+
+@probe(
+    source="jax-ml/jax#2337",
+    platforms=("cpu",),
+    params={
+        "float8_e4m3fn": {"dtype": "float8_e4m3fn"},
+        "float8_e5m2": {"dtype": "float8_e5m2"},
+        "int4": {"dtype": "int4"},
+    },
+    deviations=[FLOATS_OF_8_BITS_REFUSED, INTEGERS_OF_4_BITS_REFUSED],
+)
+def reductions_of_few_bits(env, dtype):
+    """On a CPU, `psum`, `pmax` and `psum_scatter` of numbers of 8 and of 4 bits keep the dtype."""
+    x = np.array([0, 1, 2, 1] * 4).astype(jnp.dtype(dtype))
+
+    def body(x):
+        return lax.psum(x, "x"), lax.pmax(x, "x"), lax.psum_scatter(x, "x", tiled=True)
+
+    fn = map_shards(env, body, P("x"), (P(), P(), P("x")), check=False)
+    results = [np.asarray(y) for y in jax.jit(fn)(x)]
+    exact = np.array([0, 4, 8, 4]), np.array([0, 1, 2, 1]), np.array([0, 4, 8, 4])
+    if dtype == "int4":
+        exact = np.array([0, 4, -8, 4]), exact[1], np.array([0, 4, -8, 4])
+    return Observed(
+        {"dtypes": [y.dtype.name for y in results], "values": [y.astype(int) for y in results]},
+        {"dtypes": [dtype] * 3, "values": [*exact]},
+    )
+
+
+NAN_LOST_BETWEEN_SHARDS = deviation(
+    "jax>=0.4.30",
+    platform="cpu",
+    outcome="ok",
+    reason="the all-reduce of a CPU returns the other number for a NaN",
+)
+
+
+@probe(
+    source="jax-ml/jax#2337",
+    platforms=("cpu",),
+    params={"max": {"name": "max"}, "min": {"name": "min"}},
+    deviations=[NAN_LOST_BETWEEN_SHARDS],
+)
+def extreme_of_a_nan_on_a_shard(env, name):
+    """On a CPU, a NaN on a shard is silently lost by `pmax` and by `jnp.max` of a sharded array.
+
+    On one device, and under `vmap`, the result is NaN, as NumPy has it.
+    """
+    x = np.array([1, np.nan, 2, 3], np.float32)
+    collective = {"max": lax.pmax, "min": lax.pmin}[name]
+    mapped = map_shards(env, lambda x: collective(x, "x"), P("x"), P(), check=False)
+    sharded = jax.device_put(x, NamedSharding(env.mesh(4, "x"), P("x")))
+    observed = {
+        "collective": jax.jit(mapped)(x)[0],
+        "sharded array": jax.jit(getattr(jnp, name))(sharded),
+        "one device": jax.jit(getattr(jnp, name))(x),
+    }
+    return Observed(
+        {key: bool(np.isnan(value)) for key, value in observed.items()},
+        dict.fromkeys(observed, True),
+    )

@@ -226,3 +226,24 @@ def mesh_without_axes(env):
     mesh = jax.sharding.Mesh(np.empty((), object), ())
     f = env.compat.shard_map(lambda x: x, mesh=mesh, in_specs=P(), out_specs=P(), check=True)
     return Observed(refusal(lambda: f(np.ones(2)), "non-empty mesh"), "ValueError: non-empty mesh")
+
+
+NO_MESH_FOR_A_SPEC = deviation(
+    "jax<0.8",
+    error="RuntimeError",
+    match="with_sharding_constraint requires a non-empty mesh",
+    reason="the mesh of the shard_map was not a mesh for specs",
+)
+SPEC_OF_A_MANUAL_ARRAY = deviation(
+    "jax>=0.8,<0.8.2",
+    error="AssertionError",
+    reason="the sharding was checked as that of an array of the compiler",
+)
+
+
+@probe(source="jax-ml/jax#23019", deviations=[NO_MESH_FOR_A_SPEC, SPEC_OF_A_MANUAL_ARRAY])
+def empty_spec_in_a_map(env):
+    """Within `shard_map` over all axes, a constraint to `P()` is accepted and does nothing."""
+    u = numbers(env)
+    fn = map_shards(env, lambda x: lax.with_sharding_constraint(2 * x, P()), P("x"), P("x"))
+    return Observed(jax.jit(fn)(u), 2 * np.float64(u))
