@@ -218,3 +218,31 @@ def sharding_looked_at_without_a_context(env):
     )
     jax.block_until_ready(jax.jit(look)(x))
     return Observed(types, ["NamedSharding"])
+
+
+RESULT_WITHOUT_A_SPEC = deviation(
+    "jax>=0.6,!=0.11.2",
+    outcome="ok",
+    reason="the sharding of the result has no mesh and no spec",
+)
+
+
+@probe(source="jax-ml/jax#17003", devices=4, deviations=[RESULT_WITHOUT_A_SPEC])
+def sharding_of_a_result(env):
+    """The result of a `pure_callback` of a sharded array under jit is replicated on the mesh.
+
+    From 0.6.0, except in 0.11.2, its sharding is a GSPMDSharding, so that `x.sharding.spec` is an
+    AttributeError.
+    """
+    x = jax.device_put(EIGHT, NamedSharding(env.mesh(4, "x"), P("x")))
+    double = jax.jit(lambda x: jax.pure_callback(lambda x: 2 * np.asarray(x), struct(x.shape), x))
+    out = double(x)
+    observed = {
+        "class": type(out.sharding).__name__,
+        "spec": str([*getattr(out.sharding, "spec", ["none"])]),
+        "replicated": out.sharding.is_fully_replicated,
+        "value": np.asarray(out),
+    }
+    return Observed(
+        observed, {"class": "NamedSharding", "spec": "[]", "replicated": True, "value": 2 * EIGHT}
+    )

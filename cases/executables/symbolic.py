@@ -1,5 +1,7 @@
 """`jax.export` with symbolic dimensions: operations, constraints, comparisons, derivatives."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -305,3 +307,25 @@ def nested_call(env):
     loaded = export.deserialize(bytearray(outer.serialize()))
     x = matrix(3)
     return Observed(loaded.call(x), reference=np.concatenate([x, 2 * x]).sum(1))
+
+
+SPEC_OF_64_BITS = deviation(
+    "jax>=0.11.1",
+    outcome="ok",
+    reason="the specs have the dtype of the NumPy array, which JAX narrows with a warning",
+)
+
+
+@probe(source="jax-ml/jax@67bf78a64b08", deviations=[SPEC_OF_64_BITS])
+def specs_of_64_bits(env):
+    """With 64 bits off, `symbolic_args_specs` of a float64 array is of 32 bits, as the program."""
+    (spec,) = export.symbolic_args_specs((np.ones((2, 3)),), "b, 3")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exported = export.export(jax.jit(lambda x: 2 * x))(spec)
+    observed = {
+        "spec": str(spec.dtype),
+        "program": str(exported.in_avals[0].dtype),
+        "warnings": sorted({w.category.__name__ for w in caught}),
+    }
+    return Observed(observed, {"spec": "float32", "program": "float32", "warnings": []})
