@@ -476,3 +476,35 @@ def unroll_with_a_traced_bound(env, unroll):
 
     observed = refusal(lambda: jax.jit(count)(np.int32(5)), "statically known")
     return Observed(observed, "ran" if unroll != 2 else "ValueError: statically known")
+
+
+HANDED_THROUGH = {
+    "scan": lambda xs: lax.scan(lambda c, x: (c + x, x), np.float32(0), xs)[1],
+    "reversed_scan": lambda xs: lax.scan(lambda c, x: (c + x, x), np.float32(0), xs, reverse=True)[
+        1
+    ],
+    "map": lambda xs: lax.map(lambda x: x, xs),
+}
+SCAN_RETURNS_ITS_SEQUENCE = deviation(
+    "jax>=0.6.2",
+    outcome="ok",
+    reason="an output that is the input of each step is forwarded, not stacked again",
+    issue="jax-ml/jax@770eff03dfbc",
+)
+
+
+@probe(
+    source="jax-ml/jax@770eff03dfbc",
+    params=[*HANDED_THROUGH],
+    deviations=[SCAN_RETURNS_ITS_SEQUENCE],
+)
+def sequence_of_a_donated_output(env, name):
+    """Outside of jit, to donate an output of a scan leaves the sequence that it reads.
+
+    From 0.6.2 an output that is the input of each step is the sequence itself, so that the
+    donation deletes it.
+    """
+    xs = jax.device_put(floats(1, 2))
+    kept = HANDED_THROUGH[name](xs)
+    jax.jit(lambda x: x + 1, donate_argnums=0)(kept).block_until_ready()
+    return Observed({"deleted": xs.is_deleted()}, {"deleted": False})
