@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
-from conformance.kit import defaults, deviation, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import Operation, compare_uneven, numpy_api, operators
 
@@ -136,3 +138,63 @@ GRADIENT_OF_SORT = deviation(
 def uneven(env, name):
     """An operation on unevenly sharded matrices equals NumPy."""
     return compare_uneven(env, OPERATIONS[name])
+
+
+SHARDING_WITHOUT_A_MESH = deviation(
+    "jax<0.4.31",
+    outcome="ok",
+    reason="a mesh that only a constraint names was not that of the result",
+)
+HALVES_OF_THE_COMPILER = deviation(
+    "jax>=0.7,<0.9.1",
+    outcome="ok",
+    reason="the result is in halves, each on two devices, with a sharding of no mesh",
+)
+FOUR_DO_NOT_DIVIDE_SIX = deviation(
+    "jax>=0.9.1,<0.10",
+    error="IndivisibleError",
+    match="is incompatible with mesh_shape",
+    reason="the halves of the compiler are no sharding over the mesh",
+)
+CONSTRAINED_RESULT_REFUSED = deviation(
+    "jax>=0.11.2",
+    params=["constrained"],
+    error="IndivisibleError",
+    match="is incompatible with mesh_shape",
+    reason="the halves of the compiler are no sharding over the mesh",
+)
+
+
+@probe(
+    devices=4,
+    xla_flags=[],
+    params={"constrained": {"factor": None}, "doubled": {"factor": 2}},
+    deviations=[
+        SHARDING_WITHOUT_A_MESH,
+        HALVES_OF_THE_COMPILER,
+        FOUR_DO_NOT_DIVIDE_SIX,
+        CONSTRAINED_RESULT_REFUSED,
+    ],
+)
+def six_numbers_on_four_devices(env, factor):
+    """A result of jit with a constraint that does not divide it is replicated.
+
+    From 0.7.0 to 0.9.0 it is in halves, from 0.9.1 to 0.9.2 refused, and from 0.11.2 on refused
+    again if the constraint is the last operation.
+    """
+    along_x = NamedSharding(env.mesh(4, "x"), P("x"))
+
+    def fn(x):
+        y = lax.with_sharding_constraint(x, along_x)
+        return y if factor is None else factor * y
+
+    x = np.arange(6, dtype=np.float32)
+    out = jax.jit(fn)(x)
+    return Observed(
+        {
+            "value": np.asarray(out),
+            "class": type(out.sharding).__name__,
+            "replicated": out.sharding.is_fully_replicated,
+        },
+        {"value": x * (factor or 1), "class": "NamedSharding", "replicated": True},
+    )
