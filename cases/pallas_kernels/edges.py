@@ -242,3 +242,38 @@ def slices_of_none(env, start, size):
         o_ref[...] = jnp.full((1,), jnp.sum(x_ref[pl.ds(start, size)]))
 
     return Observed(run(kernel, shape(1), vector()), reference=vector()[:2].sum(keepdims=True))
+
+
+QUOTIENTS = {
+    "negative": (lambda: pl.cdiv(-7, 3), -2),
+    "negative_array": (lambda: pl.cdiv(jnp.int32(-7), jnp.int32(3)), -2),
+    "large_array": (lambda: pl.cdiv(jnp.int32(2**31 - 1), jnp.int32(2)), 2**30),
+}
+ROUNDED_AWAY = deviation(
+    "jax>=0.11.2",
+    params=["negative", "negative_array"],
+    outcome="ok",
+    reason="the quotient of a number below zero is one too large",
+)
+ROUNDED_AWAY_IN_ARRAYS = deviation(
+    "jax>=0.4.31,<0.9.1",
+    params=["negative_array"],
+    outcome="ok",
+    reason="the quotient of a number below zero is one too large",
+)
+SUM_OVERFLOWS = deviation(
+    "jax<0.11.2",
+    params=["large_array"],
+    outcome="ok",
+    reason="the divisor was added to the dividend first, which overflows",
+)
+
+
+@probe(
+    params=[*QUOTIENTS],
+    deviations=[ROUNDED_AWAY, ROUNDED_AWAY_IN_ARRAYS, SUM_OVERFLOWS],
+)
+def quotient_rounded_up(env, name):
+    """`pl.cdiv` is a quotient rounded up, also of numbers below zero and of large numbers."""
+    call, expected = QUOTIENTS[name]
+    return Observed({"quotient": int(call())}, {"quotient": expected})
