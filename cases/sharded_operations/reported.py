@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Program, defaults, deviation, program
+from conformance.kit import Observed, Program, defaults, deviation, probe, program
 
 defaults(devices=8, platforms=("cpu",))
 
@@ -267,3 +267,46 @@ def fourier_transform_in_3d(env, spec):
         (shard(mesh, array[0] + 1j * array[1], *spec),),
         reference=lambda x: np.fft.fftn(x).astype(np.complex64),
     )
+
+
+PARTLY_REPLICATED = {
+    "row": lambda x: x[0],
+    "reversed": lambda x: x[::-1],
+    "split_columns": lambda x: x.reshape(8, 2, 4),
+}
+SHARDING_OF_THE_COMPILER = deviation(
+    "jax<0.7",
+    params=["row", "reversed"],
+    outcome="ok",
+    reason="the result has the sharding of the compiler, without a mesh and a spec",
+)
+SHARDING_OF_SPLIT_COLUMNS = deviation(
+    "jax<0.9.1",
+    params=["split_columns"],
+    outcome="ok",
+    reason="the result has the sharding of the compiler, without a mesh and a spec",
+)
+SPLIT_COLUMNS_REFUSED = deviation(
+    "jax>=0.9.1,<0.10",
+    params=["split_columns"],
+    error="IndivisibleError",
+    match="is incompatible with mesh_shape",
+    reason="the sharding of the compiler is none over the mesh",
+)
+
+
+@probe(
+    devices=8,
+    params=[*PARTLY_REPLICATED],
+    deviations=[SHARDING_OF_THE_COMPILER, SHARDING_OF_SPLIT_COLUMNS, SPLIT_COLUMNS_REFUSED],
+)
+def sharding_that_has_a_spec(env, name):
+    """A result of jit that the compiler shards over two axes of a mesh has a NamedSharding.
+
+    Before, `y.sharding.spec` was an AttributeError: the sharding was a GSPMDSharding.
+    """
+    rows_and_columns = NamedSharding(env.mesh((2, 4), ("a", "b")), P("a", "b"))
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    y = jax.jit(PARTLY_REPLICATED[name])(jax.device_put(x, rows_and_columns))
+    observed = {"class": type(y.sharding).__name__, "value": np.asarray(y)}
+    return Observed(observed, {"class": "NamedSharding", "value": PARTLY_REPLICATED[name](x)})
