@@ -13,7 +13,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit import Program, deviation, program
 
 
 def _draw_normal(env, shape=(256, 256), seed=0):
@@ -116,19 +116,3 @@ def carried_by_a_loop(env):
         return x
 
     return Program(jax.jit(run, donate_argnums=0), args=(_draw_normal(env),), reference=double_rows)
-
-
-CONSTRAINT_RETURNED_ITS_ARGUMENT = deviation(
-    "jax<0.7.2",
-    outcome="ok",
-    reason="an array that has the sharding already was returned as the same object",
-)
-
-
-@probe(deviations=[CONSTRAINT_RETURNED_ITS_ARGUMENT])
-def argument_of_a_donated_constraint(env):
-    """Outside of jit, to donate the result of `with_sharding_constraint` leaves its argument."""
-    x = jax.device_put(np.float32([1, 2]))
-    constrained = jax.lax.with_sharding_constraint(x, x.sharding)
-    jax.jit(lambda x: x + 1, donate_argnums=0)(constrained).block_until_ready()
-    return Observed({"deleted": x.is_deleted()}, {"deleted": False})
