@@ -599,3 +599,58 @@ def membership(env, name):
     The old implementation compared the elements one after the other.
     """
     return Observed(MEMBERS[name](), reference=name in ("one_element", "column"))
+
+
+OTHER_BYTE_ORDER = {
+    "array": lambda: jnp.array(ROWS.astype(">i4")),
+    "astype": lambda: jnp.asarray(ROWS).astype(">i4"),
+    "creation": lambda: jnp.full(6, 7, dtype=">f4"),
+}
+ARRAY_OF_OTHER_BYTE_ORDER_REFUSED = deviation(
+    "jax>=0.10",
+    params=["array"],
+    error="TypeError",
+    match="is not a valid JAX array type|Error interpreting argument to stage as a JAX value",
+    reason="only dtypes in the byte order of the machine are accepted",
+    issue="jax-ml/jax@66a99fe93ad8",
+)
+DTYPE_OF_OTHER_BYTE_ORDER_REFUSED = deviation(
+    "jax>=0.7.2",
+    params=["astype", "creation"],
+    error="TypeError",
+    match="JAX only supports number, bool, and string dtypes, got dtype >",
+    reason="only dtypes in the byte order of the machine are accepted",
+    issue="jax-ml/jax@a44d2cb43962",
+)
+
+
+@probe(
+    source="jax-ml/jax@a44d2cb43962",
+    params=[*OTHER_BYTE_ORDER],
+    deviations=[ARRAY_OF_OTHER_BYTE_ORDER_REFUSED, DTYPE_OF_OTHER_BYTE_ORDER_REFUSED],
+)
+def byte_order(env, name):
+    """Big-endian integers, as in many files, are a TypeError from 0.10.0 on.
+
+    As the dtype of a new array, or of `astype`, they are a TypeError from 0.7.2 on. Before, the
+    result had the byte order of the machine. Big-endian floats were never accepted as an array.
+    """
+    expected = np.full(6, 7, np.float32) if name == "creation" else np.int32(ROWS)
+    return Observed(OTHER_BYTE_ORDER[name](), reference=expected)
+
+
+LISTS_OF_NUMBERS_MULTIPLIED = deviation(
+    "jax<0.5.1",
+    outcome="ok",
+    reason="lists were converted",
+    issue="jax-ml/jax@4e30a08e8458",
+)
+
+
+@probe(source="jax-ml/jax@4e30a08e8458", deviations=[LISTS_OF_NUMBERS_MULTIPLIED])
+def einsum_of_lists(env):
+    """`jnp.einsum` of lists is a TypeError from 0.5.1 on, unlike in NumPy."""
+    outcome = describe_refusal(
+        lambda: jnp.einsum("i,i", [1.0, 2.0], [3.0, 4.0]), "got <class 'list'>"
+    )
+    return Observed(outcome, expect_refusal("TypeError"))

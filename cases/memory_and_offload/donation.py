@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit.endings import refusal
 
 from ._helpers import make_donatable, memory, summarize_call
 
@@ -395,3 +396,23 @@ def position_from_the_end(env):
     x, y = jnp.zeros(8), jnp.zeros(8)
     jax.jit(lambda x, y: x + y, donate_argnums=-1)(x, y)
     return Observed([x.is_deleted(), y.is_deleted()], reference=[False, True])
+
+
+QUESTION_CRASHED = deviation(
+    "jax<0.11.2",
+    outcome="crashed",
+    match="SIGSEGV",
+    reason="the method used the buffer that `delete` had removed from the array",
+)
+
+
+@probe(platforms=("cpu",), deviations=[QUESTION_CRASHED])
+def readiness_of_a_deleted_array(env):
+    """`x.is_ready()` of an array after `x.delete()` is an error from 0.11.2 on.
+
+    Before, it ended the process with a segmentation fault. For a donated array it always was an
+    error.
+    """
+    x = make_donatable()
+    x.delete()
+    return Observed(refusal(x.is_ready, "deleted"), "JaxRuntimeError: deleted")
