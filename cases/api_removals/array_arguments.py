@@ -654,3 +654,36 @@ def einsum_of_lists(env):
         lambda: jnp.einsum("i,i", [1.0, 2.0], [3.0, 4.0]), "got <class 'list'>"
     )
     return Observed(outcome, expect_refusal("TypeError"))
+
+
+FACTORS = {
+    "lu": lambda: lax.linalg.lu(np.eye(2, dtype=np.float32)),
+    "tridiagonal": lambda: lax.linalg.tridiagonal(np.eye(2, dtype=np.float32)),
+}
+LU_IN_A_LIST = deviation(
+    "jax>=0.5.1",
+    params=["lu"],
+    outcome="ok",
+    reason="the results of the primitive are returned as they are",
+    issue="jax-ml/jax@126909b62ad6",
+)
+TRIDIAGONAL_IN_A_LIST = deviation(
+    "jax>=0.5.1",
+    params=["tridiagonal"],
+    outcome="ok",
+    reason="the results of the primitive are returned as they are",
+    issue="jax-ml/jax@c4418c101055",
+)
+
+
+@probe(
+    source="jax-ml/jax@126909b62ad6",
+    params=[*FACTORS],
+    deviations=[LU_IN_A_LIST, TRIDIAGONAL_IN_A_LIST],
+)
+def container_of_factors(env, name):
+    """`lax.linalg.lu` and `lax.linalg.tridiagonal` return a list from 0.5.1, before a tuple.
+
+    A branch of `lax.cond` that returns it no longer matches a branch that returns a tuple.
+    """
+    return Observed(type(FACTORS[name]()).__name__, "tuple")

@@ -649,3 +649,41 @@ def second_derivative_of_a_filled_array(env):
     x = floats(2, 3)
     exact = np.array([[[0, 1], [1, 0]], [[6, 4], [4, 0]]], np.float64)
     return Observed(jax.jit(jax.hessian(fill))(x), exact)
+
+
+NO_SLOPE_OF_ORDER_0 = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the derivative is the negative integral of order -1, which came from a series",
+)
+
+
+@probe(deviations=[NO_SLOPE_OF_ORDER_0])
+def exponential_integral_of_order_0(env):
+    """The derivative of `jax.scipy.special.expn(0, x)` is right from 0.12.0 on.
+
+    Before, it was NaN. The function is `exp(-x) / x`.
+    """
+    expn = jax.scipy.special.expn
+    x = floats(0.5, 1, 2)
+    result = jax.vmap(jax.grad(lambda x: expn(np.int32(0), x)))(x)
+    wide = x.astype(np.float64)
+    return Observed(result, -np.exp(-wide) * (1 / wide + 1 / wide**2))
+
+
+SLOPE_OF_A_CONSTANT = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the difference y - x was differentiated also where the value is infinite",
+)
+
+
+@probe(deviations=[SLOPE_OF_A_CONSTANT])
+def divergence_outside_of_its_domain(env):
+    """The derivatives of `kl_div` where it is infinite are 0 from 0.12.0 on.
+
+    Before, they were -1 with respect to x, and 1 with respect to y.
+    """
+    derive = jax.vmap(jax.grad(jax.scipy.special.kl_div, (0, 1)))
+    result = derive(floats(-1, 2, 1), floats(2, -1, 0))
+    return Observed(result, (floats(0, 0, 0), floats(0, 0, 0)))

@@ -88,3 +88,39 @@ def refused_from_some_release_on(env, name):
     """A misspelt mode, or a removed argument, is refused from some release on."""
     call, (error, words) = REFUSED[name]
     return Observed(refusal(call, words), reference=f"{error}: {words}")
+
+
+FRACTION_ACCEPTED = deviation(
+    "jax>=0.6.1",
+    outcome="ok",
+    reason="the number is the end of a range, which may be a fraction",
+    issue="jax-ml/jax@8d2e9a853a2b",
+)
+
+
+@probe(source="jax-ml/jax@8d2e9a853a2b", deviations=[FRACTION_ACCEPTED])
+def fraction_of_frequencies(env):
+    """`jnp.fft.fftfreq(2.5)` is silently three numbers from 0.6.1; before, it was a TypeError.
+
+    In NumPy it is a ValueError.
+    """
+    return Observed(refusal(lambda: jnp.fft.fftfreq(2.5), "integer"), "TypeError: integer")
+
+
+ROWS_MULTIPLIED = deviation(
+    "jax>=0.5.1",
+    outcome="ok",
+    reason="a sequence of one matrix is unpacked into its rows",
+    issue="jax-ml/jax@7d81547f913d",
+)
+
+
+@probe(source="jax-ml/jax@7d81547f913d", deviations=[ROWS_MULTIPLIED])
+def product_of_one_matrix(env):
+    """`jnp.linalg.multi_dot([x])` is silently the product of the rows of x from 0.5.1 on.
+
+    For two rows it is a number. Before, it was a ValueError, as in NumPy.
+    """
+    x = f32(1, 2, 3, 4).reshape(2, 2)
+    outcome = refusal(lambda: jnp.linalg.multi_dot([x]), "at least two arrays")
+    return Observed(outcome, "ValueError: at least two arrays")

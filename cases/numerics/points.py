@@ -843,3 +843,26 @@ def standardised_large_numbers(env):
     """
     last = np.asarray(jax.nn.standardize(f32(1e6, 1e6 + 1, 1e6 + 2)))[-1]
     return Observed(np.floor(np.log10(last)), reference=np.float32(0))
+
+
+POINTS_AFTER_0_12 = {
+    "expn": (lambda: special.expn(np.int32(-1), f32(2)), nan),
+    "gammaln": (lambda: special.gammaln(f32(1e-42)), scipy.special.gammaln(f32(1e-42) + 0.0)),
+    "rel_entr": (lambda: special.rel_entr(f32(inf), f32(1)), inf),
+}
+WRONG_BEFORE_0_12 = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the formula does not hold there",
+)
+
+
+@probe(params=[*POINTS_AFTER_0_12], deviations=[WRONG_BEFORE_0_12])
+def at_the_edge(env, name):
+    """Three functions are right at an edge of their domain from 0.12.0 on.
+
+    Before, `expn` of a negative order was a number, as if it were defined; `gammaln` of a denormal
+    number was infinite; `rel_entr(inf, 1)` was NaN.
+    """
+    function, expected = POINTS_AFTER_0_12[name]
+    return Observed(replace_nan(function()), replace_nan(f32(expected).reshape(1)))
