@@ -217,6 +217,7 @@ AXIS_LEFT_UNCONSTRAINED = deviation(
 
 
 @probe(
+    source="jax-ml/jax@0426388d31fb",
     devices=4,
     params={"jit": {"jit": True}, "eager": {"jit": False}},
     deviations=[CONSTRAINT_WITHOUT_A_SPEC, AXIS_LEFT_UNCONSTRAINED],

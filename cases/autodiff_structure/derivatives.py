@@ -658,7 +658,7 @@ NO_SLOPE_OF_ORDER_0 = deviation(
 )
 
 
-@probe(deviations=[NO_SLOPE_OF_ORDER_0])
+@probe(source="jax-ml/jax@fec72e1852cc", deviations=[NO_SLOPE_OF_ORDER_0])
 def exponential_integral_of_order_0(env):
     """The derivative of `jax.scipy.special.expn(0, x)` is right from 0.12.0 on.
 
@@ -678,7 +678,7 @@ SLOPE_OF_A_CONSTANT = deviation(
 )
 
 
-@probe(deviations=[SLOPE_OF_A_CONSTANT])
+@probe(source="jax-ml/jax@4e42adb5992d", deviations=[SLOPE_OF_A_CONSTANT])
 def divergence_outside_of_its_domain(env):
     """The derivatives of `kl_div` where it is infinite are 0 from 0.12.0 on.
 

@@ -406,7 +406,7 @@ QUESTION_CRASHED = deviation(
 )
 
 
-@probe(platforms=("cpu",), deviations=[QUESTION_CRASHED])
+@probe(source="jax-ml/jax@518bb56c6eb1", platforms=("cpu",), deviations=[QUESTION_CRASHED])
 def readiness_of_a_deleted_array(env):
     """`x.is_ready()` of an array after `x.delete()` is an error from 0.11.2 on.
 

@@ -857,7 +857,11 @@ WRONG_BEFORE_0_12 = deviation(
 )
 
 
-@probe(params=[*POINTS_AFTER_0_12], deviations=[WRONG_BEFORE_0_12])
+@probe(
+    source="jax-ml/jax@818e7d92a4b8",
+    params=[*POINTS_AFTER_0_12],
+    deviations=[WRONG_BEFORE_0_12],
+)
 def at_the_edge(env, name):
     """Three functions are right at an edge of their domain from 0.12.0 on.
 

@@ -270,6 +270,7 @@ SUM_OVERFLOWS = deviation(
 
 
 @probe(
+    source="jax-ml/jax@d872812a359a",
     params=[*QUOTIENTS],
     deviations=[ROUNDED_AWAY, ROUNDED_AWAY_IN_ARRAYS, SUM_OVERFLOWS],
 )

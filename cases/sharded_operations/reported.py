@@ -296,6 +296,7 @@ SPLIT_COLUMNS_REFUSED = deviation(
 
 
 @probe(
+    source="jax-ml/jax@df8e17a54910",
     devices=8,
     params=[*PARTLY_REPLICATED],
     deviations=[SHARDING_OF_THE_COMPILER, SHARDING_OF_SPLIT_COLUMNS, SPLIT_COLUMNS_REFUSED],

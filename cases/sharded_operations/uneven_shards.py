@@ -166,6 +166,7 @@ CONSTRAINED_RESULT_REFUSED = deviation(
 
 
 @probe(
+    source="jax-ml/jax@df8e17a54910",
     devices=4,
     xla_flags=[],
     params={"constrained": {"factor": None}, "doubled": {"factor": 2}},
