@@ -344,3 +344,25 @@ def operand_of_a_donated_result(env, kind):
         kept, _ = lax.switch(1, branches, operand)
     jax.jit(lambda x: x + 1, donate_argnums=0)(kept).block_until_ready()
     return Observed({"deleted": operand.is_deleted()}, {"deleted": False})
+
+
+LARGEST_INDEX_IS_NEGATIVE = deviation(
+    params=["unsigned"],
+    outcome="ok",
+    reason="the index is converted to int32 before it is clamped",
+    issue="jax-ml/jax@6015a2a6893a",
+)
+
+
+@probe(
+    source="jax-ml/jax@6015a2a6893a",
+    params={"signed": {"dtype": "int32"}, "unsigned": {"dtype": "uint32"}},
+    deviations=[LARGEST_INDEX_IS_NEGATIVE],
+)
+def branch_beyond_the_last(env, dtype):
+    """`lax.switch` clamps an index beyond the last branch, except the largest unsigned ones.
+
+    The index 2**32 - 1 silently takes the first branch.
+    """
+    index = np.array(np.iinfo(dtype).max, dtype)
+    return Observed(int(lax.switch(index, (lambda: 1, lambda: 2))), reference=2)

@@ -107,6 +107,32 @@ def fraction_of_frequencies(env):
     return Observed(refusal(lambda: jnp.fft.fftfreq(2.5), "integer"), "TypeError: integer")
 
 
+NEGATIVE_NUMBER_ACCEPTED = deviation(
+    "jax>=0.8.2",
+    outcome="ok",
+    reason="a negative number of elements is none",
+)
+
+
+@probe(source="jax-ml/jax@1e8c9384f018", deviations=[NEGATIVE_NUMBER_ACCEPTED])
+def negative_number_of_frequencies(env):
+    """`jnp.fft.fftfreq(-1)` is silently an empty array from 0.8.2; before, it was a TypeError."""
+    return Observed(refusal(lambda: jnp.fft.fftfreq(-1), "nonnegative"), "TypeError: nonnegative")
+
+
+LIMITS_OF_A_NUMBER = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    reason="a number of Python stood for its dtype, float64",
+)
+
+
+@probe(source="jax-ml/jax@fc258c399be0", deviations=[LIMITS_OF_A_NUMBER])
+def limits_of_a_number(env):
+    """`jnp.finfo` of a Python float is a TypeError from 0.4.33; before, that of float64."""
+    return Observed(refusal(lambda: jnp.finfo(3.0), "data type"), "TypeError: data type")
+
+
 ROWS_MULTIPLIED = deviation(
     "jax>=0.5.1",
     outcome="ok",

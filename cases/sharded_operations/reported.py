@@ -10,6 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, defaults, deviation, probe, program
+from conformance.kit.endings import refusal
 
 defaults(devices=8, platforms=("cpu",))
 
@@ -311,3 +312,26 @@ def sharding_that_has_a_spec(env, name):
     y = jax.jit(PARTLY_REPLICATED[name])(jax.device_put(x, rows_and_columns))
     observed = {"class": type(y.sharding).__name__, "value": np.asarray(y)}
     return Observed(observed, {"class": "NamedSharding", "value": PARTLY_REPLICATED[name](x)})
+
+
+BITS_WERE_GATHERED = deviation(
+    "jax>=0.4.36",
+    outcome="ok",
+    reason="a reduction of bits is an all-reduce, which XLA for CPUs does not implement",
+    issue="jax-ml/jax@6e1aa3c1e7f1",
+)
+
+
+@probe(source="jax-ml/jax@6e1aa3c1e7f1", releases="jax>=0.4.33", deviations=[BITS_WERE_GATHERED])
+def bits_of_all_shards(env):
+    """On a CPU, `jnp.bitwise_or.reduce` of a sharded array outside of jit is an error from 0.4.36.
+
+    Before, it was a loop over the elements. On one device it is right in all releases.
+    """
+    bits = np.arange(8, dtype=np.int32)
+    sharded = shard(env.mesh(8, "x"), bits, "x")
+    observed = {
+        "sharded": refusal(lambda: jnp.bitwise_or.reduce(sharded), "UNIMPLEMENTED"),
+        "one device": int(jnp.bitwise_or.reduce(bits)),
+    }
+    return Observed(observed, {"sharded": "ran", "one device": 7})
