@@ -672,7 +672,7 @@ TRIDIAGONAL_IN_A_LIST = deviation(
     params=["tridiagonal"],
     outcome="ok",
     reason="the results of the primitive are returned as they are",
-    issue="jax-ml/jax@c4418c101055",
+    issue="jax-ml/jax@14afb732419d",
 )
 
 
