@@ -19,7 +19,7 @@ from conformance.kit import strategies as st
 from conformance.kit.endings import refusal
 from conformance.kit.equations import first, types
 
-from ._helpers import floats
+from ._helpers import donate, floats
 
 
 @program(
@@ -450,7 +450,7 @@ def argument_of_a_donated_carry(env, name):
     """
     start = jax.device_put(floats(1, 2))
     kept = KEPT_AS_IT_WAS[name](start)
-    jax.jit(lambda x: x + 1, donate_argnums=0)(kept).block_until_ready()
+    donate(kept)
     return Observed({"deleted": start.is_deleted()}, {"deleted": False})
 
 
@@ -478,11 +478,14 @@ def unroll_with_a_traced_bound(env, unroll):
     return Observed(observed, "ran" if unroll != 2 else "ValueError: statically known")
 
 
+def scan_through(xs, **options):
+    """Return the inputs of a scan, as its outputs."""
+    return lax.scan(lambda c, x: (c + x, x), np.float32(0), xs, **options)[1]
+
+
 HANDED_THROUGH = {
-    "scan": lambda xs: lax.scan(lambda c, x: (c + x, x), np.float32(0), xs)[1],
-    "reversed_scan": lambda xs: lax.scan(lambda c, x: (c + x, x), np.float32(0), xs, reverse=True)[
-        1
-    ],
+    "scan": scan_through,
+    "reversed_scan": lambda xs: scan_through(xs, reverse=True),
     "map": lambda xs: lax.map(lambda x: x, xs),
 }
 SCAN_RETURNS_ITS_SEQUENCE = deviation(
@@ -506,5 +509,5 @@ def sequence_of_a_donated_output(env, name):
     """
     xs = jax.device_put(floats(1, 2))
     kept = HANDED_THROUGH[name](xs)
-    jax.jit(lambda x: x + 1, donate_argnums=0)(kept).block_until_ready()
+    donate(kept)
     return Observed({"deleted": xs.is_deleted()}, {"deleted": False})
