@@ -48,6 +48,19 @@ def test_equal_growth_has_no_difference() -> None:
     assert -0.1 < found.low < found.high < 0.1
 
 
+def test_the_interval_of_equal_growth_contains_0() -> None:
+    """In about 95 of 100 draws, as an interval of 95 % does."""
+    generator = np.random.default_rng(6)
+    seconds = {n: [50.0 + n] * 12 for n in (16, 32, 64, 128)}
+    found = [
+        compare_exponents(
+            seconds, {n: generator.normal(np.log(2), 0.05, 12).tolist() for n in seconds}
+        )
+        for _ in range(200)
+    ]
+    assert sum(one.low <= 0 <= one.high for one in found) >= 180
+
+
 def test_two_sizes_are_refused() -> None:
     """Every exponent fits them."""
     with pytest.raises(ValueError, match="2 sizes"):
