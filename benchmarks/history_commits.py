@@ -174,7 +174,8 @@ def search(context: ProjectContext, change: BehaviourChange, clone: str) -> dict
         culprit = find_commit(context, target, options, found, location=clone, say=lambda _: None)
         row |= describe(culprit)
     except ConformanceError as error:
-        row["problem"] = str(error)
+        # The log is no place for the paths of a machine.
+        row["problem"] = str(error).replace(clone, "CLONE").replace(str(Path.home()), "~")
     return row | {"seconds": round(perf_counter() - start, 1)}
 
 
