@@ -50,9 +50,9 @@ class Shard:
 def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
     """Split jobs into shards of about the same duration, keeping their order.
 
-    A shard has whole batches, as a node of a cluster gets them, unless these are too few. No shard
-    has jobs for hosts of different kinds, unless there are fewer shards than kinds. The limit that
-    `_fill` needs for `count` shards is found by bisection.
+    A shard has whole batches, as a node of a cluster gets them but shorter, unless these are too
+    few. No shard has jobs for hosts of different kinds, unless there are fewer shards than kinds.
+    The limit that `_fill` needs for `count` shards is found by bisection.
 
     Args:
         jobs: Jobs in the order of a plan: those of a cell together.
@@ -65,7 +65,9 @@ def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list
     kinds = [list(some) for _, some in groupby(jobs, get_required_accelerator)]
     if len(kinds) > count:
         kinds = [list(jobs)]
-    limit = sum(map(seconds, jobs)) / (ROUNDS * count)
+    # Longer batches than the longest job would make the longest shard longer than jobs do.
+    longest = max(map(seconds, jobs), default=0.0)
+    limit = min(sum(map(seconds, jobs)) / (ROUNDS * count), longest)
     batches = [list(cut_batches(own, limit, seconds)) for own in kinds]
     least = max((batch.seconds for own in batches for batch in own), default=0.0)
     # Floating-point sums depend on their order: rounding must not make one shard too few.

@@ -49,6 +49,15 @@ def test_shards_have_every_job_once(cells: list[tuple[str, list[float]]], count:
 
 
 @given(CELLS, st.integers(1, 8))
+@example(
+    [
+        ("cpu", [6.0, 1.0, 5.0, 35.0, 84.0, 90.0]),
+        ("cpu", [88.0, 1.0, 2.0, 9.0, 58.0, 90.0, 90.0]),
+        ("cpu", [1.0, 1.0, 47.0, 90.0, 90.0, 2.0, 54.0, 90.0]),
+        ("cpu", [71.0, 1.0, 28.0, 33.0, 48.0, 79.0, 90.0, 90.0]),
+    ],
+    2,
+)
 def test_no_shard_is_much_longer_than_necessary(
     cells: list[tuple[str, list[float]]], count: int
 ) -> None:
