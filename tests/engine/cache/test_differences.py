@@ -112,7 +112,8 @@ def test_abandoned_differences_are_not_computed(tmp_path: Path) -> None:
     """An interrupted report leaves no process; a later request computes the difference."""
     pairs = many(tmp_path)
     several = DiffCache(tmp_path / "several", processes=2)
+    before = set(multiprocessing.active_children())  # e.g. of the cluster of other tests
     with pytest.raises(KeyboardInterrupt), several.prepare(pairs):
         raise KeyboardInterrupt
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= before
     assert several.get(pairs[-1]).changes
