@@ -70,11 +70,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with its group, `unit`, `cells` or `servers`, and skip what a sample lacks."""
-    for item in items:
-        if SAMPLE in os.environ and item.get_closest_marker("long"):
+    if SAMPLE in os.environ:
+        for item in _list_left_out(items):
             item.add_marker(pytest.mark.skip(reason=f"{SAMPLE} is set: a sample of the long tests"))
+    for item in items:
         if item.nodeid.startswith("tests/"):  # `pytest cases` loads this file, too
             item.add_marker(_group_of(item))
+
+
+def _list_left_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the long tests that a sample lacks: it keeps some parameters of a test, spread evenly.
+
+    The choice is among the tests that are selected, so a test that is named by its id runs.
+    """
+    functions: dict[str, list[tuple[pytest.Item, int]]] = {}
+    for item in items:
+        if marker := item.get_closest_marker("long"):
+            name = item.nodeid.partition("[")[0]
+            functions.setdefault(name, []).append((item, marker.kwargs.get("keep", 0)))
+    for members in functions.values():
+        keep = max(keep for _, keep in members)
+        kept = {index * len(members) // keep for index in range(keep)}
+        yield from (item for index, (item, _) in enumerate(members) if index not in kept)
 
 
 @pytest.hookimpl(optionalhook=True)

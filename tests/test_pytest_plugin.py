@@ -83,6 +83,7 @@ def summary(said: str) -> str:
     return re.sub(r" in [0-9.]+s.*", "", said.strip().splitlines()[-1]).strip("= ")
 
 
+@pytest.mark.long(keep=1)
 @BOTH
 def test_verdicts_are_results_of_pytest(project: Project, workers: tuple[str, ...]) -> None:
     """Conforming passes, declared deviations are xfail, exclusions skip, others fail."""
@@ -95,6 +96,7 @@ def test_verdicts_are_results_of_pytest(project: Project, workers: tuple[str, ..
     assert "pytest_plugin.py" not in said
 
 
+@pytest.mark.long(keep=1)
 @BOTH
 def test_the_run_directory_is_written_and_accepted(
     project: Project, workers: tuple[str, ...]
@@ -163,6 +165,7 @@ def test_other_tests_are_collected(project: Project) -> None:
     assert (code, summary(said)) == (0, "2 passed, 3 deselected")
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("words", "result"),
     [
@@ -202,6 +205,7 @@ def test_bench_is_hashable() -> None:
     assert Bench.__hash__ is object.__hash__
 
 
+@pytest.mark.long
 def test_last_failed_selects_failed_jobs(project: Project) -> None:
     """And no others."""
     run_pytest(project, "cases", "--cell", "0.6.2")
@@ -210,6 +214,7 @@ def test_last_failed_selects_failed_jobs(project: Project) -> None:
     assert summary(said).startswith("1 failed")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("mode", [(), ("--dist", "loadgroup")], ids=["default", "loadgroup"])
 def test_jobs_of_a_cell_share_a_worker_of_xdist(project: Project, mode: tuple[str, ...]) -> None:
     """So the cell is opened once."""

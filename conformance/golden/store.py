@@ -51,8 +51,9 @@ class GoldenStore:
         self.root = case_folder
         # Threads that judge cells share one store.
         self._lock = threading.Lock()
-        self._documents: dict[Path, GoldenDocument | None] = {}
-        self._contents: dict[tuple[Path, str], Any] = {}
+        # By topic and id of the case: its folder takes longer to name than its golden to look up.
+        self._documents: dict[tuple[str, str], GoldenDocument | None] = {}
+        self._contents: dict[tuple[str, str, str], Any] = {}
 
     def lookup(self, case: Case, platform_variant: str, release: str) -> GoldenEntry | None:
         """Return the golden that applies to a case in a cell.
@@ -141,11 +142,12 @@ class GoldenStore:
         Raises:
             GoldenError: If the file is corrupt or of another case.
         """
-        folder = get_golden_folder(self.root, case)
+        key = (case.topic, case.id)
         with self._lock:
-            if folder not in self._documents:
-                self._documents[folder] = _read_document(folder, case.id)
-            return self._documents[folder]
+            if key not in self._documents:
+                folder = get_golden_folder(self.root, case)
+                self._documents[key] = _read_document(folder, case.id)
+            return self._documents[key]
 
     def load_ending(self, case: Case, content: str) -> Content:
         """Return a recorded ending of a case.
@@ -198,7 +200,7 @@ class GoldenStore:
         return read_content(self._file(case, content), content)
 
     def _load(self, case: Case, content: str, decoder: Callable[[bytes], T]) -> T:
-        key = (get_golden_folder(self.root, case), content)
+        key = (case.topic, case.id, content)
         with self._lock:
             if key in self._contents:
                 return self._contents[key]  # type: ignore[no-any-return] # of the same decoder

@@ -89,6 +89,7 @@ def test_accepting_a_run_that_is_not_finished_says_so(new_project: MakeProject) 
     assert project.run("accept", "--run", "here").err == ""
 
 
+@pytest.mark.long
 def test_accepting_one_case_keeps_other_goldens(new_project: MakeProject) -> None:
     """Accepting one case leaves the golden files of all others unchanged."""
     project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})

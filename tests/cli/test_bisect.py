@@ -10,7 +10,6 @@ import pytest
 
 from tests.processes import ends_within
 from tests.projects import HEAD
-from tests.sampling import spread
 
 from .packages import package_files, write_wheel
 
@@ -55,6 +54,7 @@ def read_answer(ending: Ending) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("deed", "predicate", "signature"),
     [
@@ -118,6 +118,7 @@ def test_bisect_lists_another_failure_between_the_ends(project: Project) -> None
     assert pairs == [("0.6.0", "0.6.1"), ("0.6.1", "0.6.2")]
 
 
+@pytest.mark.long
 def test_bisect_judges_a_case_by_its_reference(project: Project) -> None:
     """The predicate of a case with a reference is its conformance."""
     ending = project.run("bisect", "numbers/doubled", *ENDS, "--json", "-")
@@ -160,6 +161,7 @@ def test_bisect_replays_probes_from_its_log(project: Project) -> None:
     assert not any(step["replayed"] for step in fresh_answer["steps"])
 
 
+@pytest.mark.long
 def test_point_that_lacks_a_package_is_skipped(project: Project) -> None:
     """It counts as unknown, and the change is found between its neighbours."""
     deed = "__import__('mine' if release == '0.6.1' else 'os')\n    raise KeyError('axis')"
@@ -176,6 +178,7 @@ def test_error_of_a_command_is_read_from_its_traceback(project: Project) -> None
     assert "KeyError: 'axis'" in answer["predicate"]["about"]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("target", "edited"),
     [
@@ -314,6 +317,7 @@ def test_error_between_ends_that_differ_in_output_takes_precedence(
     assert ("the ends themselves differ from 0.6.2 on" in ending.out) is not bool(options)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("message", ["'axis'", "'axis' of version two"])
 def test_first_point_with_the_bad_error_type_is_first_bad(project: Project, message: str) -> None:
     """Another message of the same error type is another stretch of the timeline."""
@@ -335,6 +339,7 @@ def test_failing_good_end_is_reported_as_fix(project: Project) -> None:
     )
 
 
+@pytest.mark.long
 def test_printed_versions_paths_and_times_are_ignored(project: Project) -> None:
     """Ends that differ only in facts of their environments are alike."""
     printed = (
@@ -408,7 +413,8 @@ mine    1.0
 """
 
 
-@pytest.mark.parametrize("name", spread(["issue.md", "report.py"], 1))
+@pytest.mark.long(keep=1)
+@pytest.mark.parametrize("name", ["issue.md", "report.py"])
 def test_bisect_runs_a_pasted_report(project: Project, name: str) -> None:
     """Prompts are removed, expressions are printed, and the versions in the report are used."""
     project.write(package_files({"mine.py": "which = '1.0'"}, "pkg", wants="jax>=0.6"))
@@ -419,6 +425,7 @@ def test_bisect_runs_a_pasted_report(project: Project, name: str) -> None:
     assert f"{name}: its script is " in ending.err
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("old", "expected"),
     [("jax<0.6.1", "mine 1.0 -> 2.0"), ("jax>=0.6", "with mine 1.0 on both sides")],
@@ -599,6 +606,7 @@ SINCE_COMMAND = (
 )
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("figure", "deed", "unit"),
     [
@@ -633,6 +641,7 @@ f(jax.device_put(jnp.ones(8), NamedSharding(mesh, P("x"))))
 """
 
 
+@pytest.mark.long
 def test_bisect_script_by_a_fact_of_its_hlo(project: Project) -> None:
     """Every program that the script compiles is inspected, with the flags the script sets."""
     project.write({"gathers.py": GATHERED})

@@ -14,7 +14,6 @@ from tests.repositories import (
     find_installed,
     make_repository,
 )
-from tests.sampling import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +77,8 @@ def find_hash(jax: MadeRepository, revision: str) -> str:
     return jax.git("rev-parse", f"{revision}^{{commit}}")
 
 
-@pytest.mark.parametrize("target", spread(["report.py", "marks/marked"], 1))
+@pytest.mark.long(keep=1)
+@pytest.mark.parametrize("target", ["report.py", "marks/marked"])
 def test_commit_is_found_in_a_script_and_in_a_case(
     project: Project, jax: MadeRepository, target: str
 ) -> None:

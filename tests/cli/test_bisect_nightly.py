@@ -128,6 +128,7 @@ def test_release_and_nightly_can_be_the_ends_of_one_search(project: Project) -> 
     assert {LABELS[1], LABELS[2]} <= {*replayed}
 
 
+@pytest.mark.long
 def test_adjacent_nightlies_need_only_the_ends_and_their_confirmation(project: Project) -> None:
     """Both ends are probed twice, and nothing else."""
     ends = ("--good", LABELS[1], "--bad", "nightly:2026-01-13", "--fresh", "--json", "-")

@@ -90,6 +90,7 @@ def test_blame_finds_the_package_that_breaks_a_script(project: Project) -> None:
     assert "to blame: numpy 2.2.4 -> 2.2.6 (after: ends with KeyError: 'axis')" in lines
 
 
+@pytest.mark.long
 def test_blame_judges_a_case_by_its_reference(project: Project) -> None:
     """The predicate is the conformance of the case."""
     found = blame_json(project, "numbers/doubled")

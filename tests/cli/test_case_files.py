@@ -170,6 +170,7 @@ IN_THE_CELL = {
 }
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("name", "stage", "error", "where"),

@@ -203,6 +203,7 @@ def _damage_blobs(folder: Path, how: str) -> None:
             file.write_bytes(data[:-1] if how == "truncated" else data[:-1] + b"\x7f")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("how", ["missing", "truncated", "edited"])
 def test_resume_recreates_damaged_blobs(new_project: MakeProject, how: str) -> None:
     """Accept refuses their jobs and names the command."""
@@ -218,6 +219,7 @@ def test_resume_recreates_damaged_blobs(new_project: MakeProject, how: str) -> N
     assert project.run("accept").code == 0
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("how", ["missing", "truncated", "edited"])
 def test_damaged_cache_entry_only_costs_another_run(
     new_project: MakeProject,

@@ -111,6 +111,7 @@ def test_interrupt_during_a_job_keeps_finished_jobs(
     assert len(after.splitlines()) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_during_import_of_a_case_file(
     project: Project, mark: str, tmp_path: Path, number: int

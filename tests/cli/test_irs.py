@@ -32,6 +32,7 @@ def test_changed_fact_fails_a_run_with_equal_values(new_project: MakeProject) ->
     assert records["case"].reasons[0].startswith("fact donation: parameter 0 -> output ")
 
 
+@pytest.mark.long
 def test_changed_stablehlo_warns_unless_the_policy_gates(new_project: MakeProject) -> None:
     """`x * 2` and `x + x` give equal values; the report names the replaced operation."""
     project = new_project({TOPIC: _program_case("x * 2")})

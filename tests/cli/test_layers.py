@@ -98,6 +98,7 @@ def test_lowering_is_found_where_equal_jaxprs_become_other_modules(project: Proj
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_tracing_is_found_where_the_jaxprs_differ(project: Project) -> None:
     """The user's own code stands for that of jax."""
     assert find(project, "layers/rounded", "0.6.1", "0.6.2")["verdict"] == "front end: tracing"
@@ -123,6 +124,7 @@ def test_pass_of_the_compiler_is_found(project: Project) -> None:
     assert found["passes"]["flags"] == {}
 
 
+@pytest.mark.long
 def test_callback_is_not_separable(project: Project) -> None:
     """The function of the host is in another process."""
     ending = run(project, "layers/called_back", "0.6.1", "0.6.2")

@@ -140,6 +140,7 @@ def test_new_from_an_issue_chooses_family_and_bridges_spelling(project: Project)
     assert not (project.path / "cases" / "maps" / "reported.py").exists()
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_new_takes_the_reference_from_assertions(project: Project) -> None:
     """Nothing is left to review."""
@@ -211,6 +212,7 @@ def _passes_ruff(file: Path) -> bool:
     )
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("script", "message"),

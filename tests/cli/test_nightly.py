@@ -120,6 +120,7 @@ def test_refusing_index_makes_only_nightly_cells_infra(project: Project) -> None
 ANSWERS = {"an error": (500, b"oh"), "nonsense": (200, b"<p>log in"), "nothing": (200, b"")}
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_invalid_index_page_makes_only_nightly_cells_infra(
@@ -167,6 +168,7 @@ def nightly_project(
     return project
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_index_that_vanishes_before_the_download_is_infra(
     nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
@@ -256,6 +258,7 @@ def test_plan_fixes_the_nightly_for_all_shards(nightly_project: Project) -> None
     assert nightly_project.run("run", "--night", "yesterday", "--cell", "nightly").code == 2
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_shard_without_the_index_is_infra_after_the_merge(
     nightly_project: Project, monkeypatch: pytest.MonkeyPatch
@@ -291,6 +294,7 @@ def test_unknown_nightly_can_be_sharded_and_merged(project: Project) -> None:
     assert read_changes_since(merged)["new"] == read_changes_since(merged)["gone"] == []
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_path_cell_is_added_to_a_matrix(project: Project) -> None:
     """Unless the matrix has it: then it filters, as any other selector does."""

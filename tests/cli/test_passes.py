@@ -9,7 +9,6 @@ import psutil
 import pytest
 
 from tests.projects import CELL
-from tests.sampling import spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +126,7 @@ def test_passes_finds_the_pass_that_makes_a_program_deviate(project: Project) ->
     assert wanted in ending.err.splitlines()
 
 
+@pytest.mark.long
 def test_passes_finds_two_passes_that_act_together(project: Project) -> None:
     """One changes the first result, the other changes the second."""
     ending = run_passes(project, "both")
@@ -145,6 +145,7 @@ def test_passes_reports_that_nothing_makes_the_difference(project: Project) -> N
     assert "none makes that difference" in ending.err
 
 
+@pytest.mark.long
 def test_passes_compares_the_bits_of_two_cells(project: Project) -> None:
     """One cell runs without the pass, and the other with it."""
     good = f"{CELL}-xla.xla_disable_hlo_passes=algsimp"
@@ -164,6 +165,7 @@ def test_passes_finds_a_jax_option_for_a_program_that_fails_to_trace(project: Pr
     assert 'paste: jax.config.update("jax_enable_x64", True)' in ending.err
 
 
+@pytest.mark.long
 def test_passes_does_not_confirm_a_flaky_program(project: Project) -> None:
     """The flaky attempts are counted."""
     ending = run_passes(project, "changing")
@@ -175,6 +177,7 @@ def test_passes_does_not_confirm_a_flaky_program(project: Project) -> None:
     )
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("name", "more", "message"),
     [
@@ -240,16 +243,14 @@ RAISES = "np.testing.assert_array_equal(jax.jit(lambda x: x / 3.0)(x), x / np.fl
 PRINTS = "print(jax.jit(lambda x: x / 3.0)(x).tobytes().hex())"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("ends", "more", "about"),
-    spread(
-        [
-            (RAISES, (), "ends with AssertionError"),
-            (PRINTS, ("--when", "output"), "prints this very output"),
-            (PRINTS, ("--fact", "ops.divide=1"), "states ops.divide = 0"),
-        ],
-        1,
-    ),
+    [
+        (RAISES, (), "ends with AssertionError"),
+        (PRINTS, ("--when", "output"), "prints this very output"),
+        (PRINTS, ("--fact", "ops.divide=1"), "states ops.divide = 0"),
+    ],
 )
 def test_passes_finds_the_pass_that_changes_a_script(
     project: Project, ends: str, more: tuple[str, ...], about: str

@@ -13,7 +13,6 @@ import pytest
 
 from conformance.judge.errors import make_signature
 from tests.projects import ENVIRONMENT, RELEASE, ROOT
-from tests.sampling import spread
 from tests.workbench import planned_cell, python_of
 
 from .packages import package_files
@@ -184,27 +183,26 @@ def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=2)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("case", "code", "message"),
-    spread(
-        [
-            ("sharded[fits]", 0, "expected: "),
-            ("refused", 0, "seen, as expected: TypeError"),
-            ("seen", 0, "seen: 2!"),
-            ("layer", 0, "expected: "),
-            ("every_way", 0, "\nunsharded: "),
-            ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
-            ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
-            ("hung", 1, "Timeout (0:00:02)!"),
-            ("law", 1, "LawError: out differs, first: 1.0 against 0.0"),
-            ("program_law", 1, "\neager: [1. 1.]\n"),
-            ("off", 1, "AssertionError: out['one'] is 3 ulp off, expected at most 1"),
-            ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
-            ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
-        ],
-        4,
-    ),
+    [
+        ("sharded[fits]", 0, "expected: "),
+        ("refused", 0, "seen, as expected: TypeError"),
+        ("seen", 0, "seen: 2!"),
+        ("layer", 0, "expected: "),
+        ("every_way", 0, "\nunsharded: "),
+        ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
+        ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
+        ("hung", 1, "Timeout (0:00:02)!"),
+        ("law", 1, "LawError: out differs, first: 1.0 against 0.0"),
+        ("program_law", 1, "\neager: [1. 1.]\n"),
+        ("off", 1, "AssertionError: out['one'] is 3 ulp off, expected at most 1"),
+        ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
+        ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
+    ],
 )
 def test_repro_file_ends_as_the_case_did(
     project: Project, case: str, code: int, message: str
@@ -238,6 +236,7 @@ def test_repro_names_variants_that_it_cannot_assert(project: Project) -> None:
     assert "# not asserted below: same_as vmap_of_one, which only" in file.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_raises_the_recorded_signature(project: Project) -> None:
     """The issue text quotes a docstring that contains a code fence."""

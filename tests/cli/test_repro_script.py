@@ -35,6 +35,7 @@ pytestmark = pytest.mark.project({"report.py": SCRIPT})
 """A project with a script that fails from 0.6.1 on."""
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_of_a_script_adds_a_header_to_it(project: Project) -> None:
     """With the requirements it imports; the file is checked by running it."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.review.decisions import REVIEW
-from tests.sampling import spread
 from tests.terminals import Terminal
 
 from .reviewed import TOPIC, changed_project, reviewed
@@ -122,17 +121,15 @@ def _go(terminal: Terminal, number: int) -> None:
         terminal.wait_for(f"{step}/5")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("size", "env"),
-    spread(
-        [
-            ((60, 15), {"LINES": "24", "COLUMNS": "80"}),
-            ((80, 24), {"NO_COLOR": "1"}),
-            ((60, 20), {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "POSIX"}),
-            ((20, 8), {}),
-        ],
-        1,
-    ),
+    [
+        ((60, 15), {"LINES": "24", "COLUMNS": "80"}),
+        ((80, 24), {"NO_COLOR": "1"}),
+        ((60, 20), {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "POSIX"}),
+        ((20, 8), {}),
+    ],
 )
 def test_review_works_in_limited_terminals(
     open_review: Open, size: tuple[int, int], env: dict[str, str]
@@ -198,6 +195,7 @@ def test_keys_typed_ahead_are_all_processed(reviewed: Project, open_review: Open
 ENDS = {"hangup": signal.SIGHUP, "terminate": signal.SIGTERM}
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("how", ["\x03", "\x04", *ENDS])
 def test_decisions_survive_interrupt_and_hangup(
     reviewed: Project, open_review: Open, how: str

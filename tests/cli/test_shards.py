@@ -118,6 +118,7 @@ def test_plan_prints_cells_jobs_duration_and_shards(project: Project) -> None:
     assert lines[-2] == "shard 1/2  ubuntu-latest  5 jobs, 25 s: jax0.6.1-py311-cpu8"
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_shard_without_its_cell_does_not_lose_jobs_of_others(
     project: Project, monkeypatch: pytest.MonkeyPatch

@@ -268,6 +268,7 @@ def test_shrink_keeps_how_much_longer_a_case_takes(new_project: MakeProject) -> 
     assert 'env.cell.release == "0.6.2"' in ending.out
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
@@ -313,6 +314,7 @@ def test_shrink_refuses_what_it_cannot_shrink(
     assert (ending.code, message in ending.err) == (code, True), ending.err
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_shrink_stops_at_its_number_of_probes(project: Project) -> None:
     """The smallest case so far is confirmed and written."""
@@ -394,6 +396,7 @@ def test_shrink_compares_a_script_with_the_nearest_other_output(project: Project
     assert "ceil" in ending.json["text"]
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("text", "options", "message"),

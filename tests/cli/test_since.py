@@ -85,6 +85,7 @@ def test_unknown_run_in_since_is_refused_before_any_job(project: Project) -> Non
     assert project.runs == []
 
 
+@pytest.mark.long
 def test_fail_on_policy_decides_the_exit_status(project: Project) -> None:
     """The policy is stored with the run, so `report` has the same status."""
     project.run(*RUN)

@@ -76,6 +76,7 @@ def test_snapshot_call_is_selected_by_script_and_name(project: Project) -> None:
     assert ending.code in {0, 1}, ending.err
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_script_that_ends_before_a_snapshot_call_is_reported(project: Project) -> None:
     """The error names the line of the missing call."""

@@ -265,6 +265,7 @@ def test_upgrade_of_a_suite_finds_broken_and_fixed_tests(new_project: MakeProjec
     assert (both.code, "--suite and SELECT" in both.error) == (2, True)
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_changed_data_file_reruns_the_tests_that_read_it(project: Project) -> None:
     """A test that reads a changed file runs again; others are cached.

@@ -102,6 +102,7 @@ def test_failed_fetch_leaves_no_partial_checkout(project: Project) -> None:
     assert (code, "suite.toml: Expected `str`, got `int` - at `$.title`" in error) == (2, True)
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_named_suite_is_fetched_once_and_reset_after_its_run(
     project: Project, made: Repositories

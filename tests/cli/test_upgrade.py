@@ -202,6 +202,7 @@ def test_lock_file_can_be_an_end_of_an_upgrade(project: Project) -> None:
     assert list_changes(ending.json) == {("breaks", "0.6.1"): ("broken", "ending", "0.6.0")}
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_upgrade_between_equal_environments_finds_no_change(project: Project) -> None:
     """All jobs run, none from the cache."""

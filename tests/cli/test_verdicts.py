@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.projects import CELL, GOOD, case
-from tests.sampling import spread
 
 if TYPE_CHECKING:
     from .conftest import MakeProject
@@ -19,22 +18,20 @@ FAILS = case("raise ValueError('no good')", DECLARED)
 WORKS = case("return Observed(1, reference=1)", DECLARED)
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize(
     ("source", "verdict", "code"),
-    spread(
-        [
-            (GOOD, "new", 0),
-            (case("return 1"), "new", 1),
-            (FAILS, "known", 0),
-            (WORKS, "fixed", 1),
-            (case("return Observed(1, reference=2)"), "regressed", 1),
-            (case("import os\nos.kill(os.getpid(), 11)"), "crashed", 1),
-            (case("import time\ntime.sleep(9)", "probe(timeout=0.2)"), "timed_out", 1),
-            (case("import time\nreturn time.time_ns() // 1000"), "flaky", 1),
-            (case("env.unsupported('no such thing here')"), "excluded", 3),
-        ],
-        5,
-    ),
+    [
+        (GOOD, "new", 0),
+        (case("return 1"), "new", 1),
+        (FAILS, "known", 0),
+        (WORKS, "fixed", 1),
+        (case("return Observed(1, reference=2)"), "regressed", 1),
+        (case("import os\nos.kill(os.getpid(), 11)"), "crashed", 1),
+        (case("import time\ntime.sleep(9)", "probe(timeout=0.2)"), "timed_out", 1),
+        (case("import time\nreturn time.time_ns() // 1000"), "flaky", 1),
+        (case("env.unsupported('no such thing here')"), "excluded", 3),
+    ],
 )
 def test_verdict_and_exit_status_of_a_case(
     new_project: MakeProject, source: str, verdict: str, code: int
@@ -56,6 +53,7 @@ def test_a_deviation_that_ends_is_fixed_and_then_stale(new_project: MakeProject)
     assert "is stale" in records["case"].reasons[0]
 
 
+@pytest.mark.long
 def test_flaky_case_is_neither_changed_nor_accepted(new_project: MakeProject) -> None:
     """Also after resuming the run."""
     project = new_project({TOPIC: case("return 1")})

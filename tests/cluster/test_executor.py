@@ -30,7 +30,6 @@ from conformance.fuzz.batches import BatchExecutor, ProgramRun
 from conformance.fuzz.comparison import to_array
 from conformance.model.outcome import Outcome
 from tests.fuzz.test_batches import program as make_program
-from tests.sampling import spread
 from tests.workbench import HEAD, OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
 
 from .processes import Cluster
@@ -157,6 +156,7 @@ def test_records_are_those_of_a_run_on_this_host(cluster: Cluster, bench: Bench)
         assert replace(far[case], seconds={}, max_rss_bytes=0) == expected
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_generated_programs_have_their_results(cluster: Cluster, bench: Bench) -> None:
     """As on this host, also beside one that ends its process."""
@@ -205,6 +205,7 @@ def test_a_killed_worker_loses_no_job(cluster: Cluster, bench: Bench) -> None:
     assert count_outcomes(records) == {Outcome.OK: 12}
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_killed_nanny_loses_no_job(cluster: Cluster, bench: Bench) -> None:
     """Its worker ends with it, or goes on."""
@@ -286,8 +287,9 @@ def test_a_worker_with_another_harness_is_refused(
     assert "not used: has jax-conformance" in refusal
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
-@pytest.mark.parametrize("joins_later", spread([False, True], 1))
+@pytest.mark.parametrize("joins_later", [False, True])
 def test_a_worker_without_the_harness_is_refused(
     cluster: Cluster,
     bench: Bench,

@@ -41,6 +41,7 @@ def elsewhere(job: Job) -> Job:
     return Job(case=job.case, planned=replace(job.planned, cell=cell))
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_jobs_of_an_accelerator_run_one_at_a_time(idle: Bench) -> None:
     """Two cells, two runs, two slots each: a job begins only after the job before it has ended."""

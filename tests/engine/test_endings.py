@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cell
 
 
+@pytest.mark.long(keep=13)
 @pytest.mark.parametrize(
     ("body", "outcome", "type_", "message"),
     [

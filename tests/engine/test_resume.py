@@ -81,6 +81,7 @@ def lines(run: Path) -> int:
     return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "ctrl-c"])
 def test_a_killed_run_resumes(
     tmp_path: Path, environment: dict[str, str], cases: Path, sent: signal.Signals

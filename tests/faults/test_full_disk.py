@@ -62,6 +62,7 @@ def test_the_site(project: Project, disk: Path) -> None:
     assert list(disk.rglob(".writing-*")) == []
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("name", ["markdown", "junit", "csv", "json", "jsonl"])
 def test_a_report(project: Project, disk: Path, name: str) -> None:
     """Nothing half written is left."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.killing import VICTIMS, Trials
-from tests.sampling import spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +25,9 @@ def trials(tmp_path_factory: pytest.TempPathFactory, envs: Path) -> Trials:
     return made
 
 
-@pytest.mark.parametrize("number", spread(range(6), 3))
+@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=2)
+@pytest.mark.parametrize("number", range(6))
 def test_a_killed_run_ends_as_an_undisturbed_one(trials: Trials, number: int) -> None:
     """The same records, artifacts and cache; no process and no file is left."""
     victim = VICTIMS[number % len(VICTIMS)]

@@ -83,6 +83,7 @@ def index() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.long
 def test_one_cell_is_infra_and_the_others_run(
     new_project: MakeProject,
     index: str,

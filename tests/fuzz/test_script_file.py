@@ -11,7 +11,6 @@ import pytest
 from conformance.fuzz.batches import FILE
 from conformance.fuzz.finding import Finding
 from conformance.fuzz.script_file import MODES, TITLES, render_script
-from tests.sampling import spread
 from tests.workbench import NEWEST, planned_cell, python_of
 
 if TYPE_CHECKING:
@@ -55,10 +54,9 @@ def run(folder: Path, finding: Finding) -> subprocess.CompletedProcess[str]:
     return subprocess.run([python, file], capture_output=True, text=True, check=False, cwd=folder)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.cell
-@pytest.mark.parametrize(
-    "oracle", spread(["numpy", "eager", "vmap", "sharded", "remat", "export"], 2)
-)
+@pytest.mark.parametrize("oracle", ["numpy", "eager", "vmap", "sharded", "remat", "export"])
 def test_a_script_prints_both_ways(tmp_path: Path, oracle: str) -> None:
     """Each with its name, and the version of jax apart from them."""
     ended = run(tmp_path, make_finding(oracle=oracle))
@@ -67,6 +65,7 @@ def test_a_script_prints_both_ways(tmp_path: Path, oracle: str) -> None:
     assert re.search(r"^jax \d", ended.stderr, re.MULTILINE)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("changes", "printed"),

@@ -128,6 +128,7 @@ def fails_at_zero_times_nan(program: FuzzProgram) -> bool:
         return bool(((inputs[0] == 0) & np.isnan(inputs[1])).any())
 
 
+@pytest.mark.long
 def test_a_launch_and_fixed_transforms_are_left_out() -> None:
     """Where they do not matter."""
     operations = select_operations(OPERATIONS, ["jnp.sin"])

@@ -33,6 +33,7 @@ def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
     return bench_of_each_age.at(tmp_path)
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
@@ -50,6 +51,7 @@ def test_nested_equations_are_found(bench: Bench, expression: str, expected: obj
     assert leaf_of(finished).data == b"\x01"
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [

@@ -117,6 +117,7 @@ def test_literals_are_rounded_to_their_type(bench: Bench) -> None:
     assert literal.attributes["value"] != 0.1
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("program", "op", "expected"),
     [

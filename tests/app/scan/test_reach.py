@@ -13,7 +13,6 @@ import pytest
 from conformance.app.scan.changes import scan
 from conformance.report.scan.text import make_scan_json, render_scan
 from conformance.scan.hits import HitKind
-from tests.sampling import spread
 from tests.workbench import planned_cell, python_of
 
 if TYPE_CHECKING:
@@ -111,6 +110,7 @@ def places(result: ScanResult) -> dict[tuple[str, int], bool | None]:
     return {(one.file.name, one.line): one.reached for one in result.hits}
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.cell("3.11", "3.12")
 @pytest.mark.parametrize("release", [OLD, LATER])
 def test_hits_are_ranked_by_what_a_test_reaches(code: Path, release: str) -> None:
@@ -137,8 +137,10 @@ def test_hits_are_ranked_by_what_a_test_reaches(code: Path, release: str) -> Non
     assert f"1 process with jax {release}; reached " in lines[-2]
 
 
+@pytest.mark.long(keep=1)
+@pytest.mark.long
 @pytest.mark.cell("3.11", "3.12")
-@pytest.mark.parametrize("release", spread([OLD, LATER], 1))
+@pytest.mark.parametrize("release", [OLD, LATER])
 def test_every_process_of_a_command_counts(code: Path, release: str) -> None:
     """Each worker of pytest-xdist imports jax for itself."""
     more = "def test_again():\n    from train.steps import halve\n    halve(1)\n"
@@ -173,6 +175,7 @@ def test_hits_through_libraries_are_apart(code: Path) -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_an_installed_copy_is_the_code_base(code: Path) -> None:
     """Its lines are those of the source, which does not run itself."""
@@ -242,6 +245,7 @@ def test_a_command_that_fails_has_reached_something(code: Path) -> None:
         assert f"`{command}` {ended}" in [*render_scan(result)]
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("command", "words"),
     [

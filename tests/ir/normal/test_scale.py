@@ -98,6 +98,7 @@ def chain(count: int, op: str) -> str:
     )
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -100,6 +100,7 @@ def test_uncollected_modules_are_reported(tmp_path: Path) -> None:
     assert "nothing_of_that_name" in skipped.reason
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("body", "outcome", "said"),
     [
@@ -184,6 +185,7 @@ def test_standard_input_is_empty(tmp_path: Path, *, forks: bool) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("forks", [False, True])
 @pytest.mark.parametrize(
     ("body", "cut", "status"),

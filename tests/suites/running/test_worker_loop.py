@@ -133,6 +133,7 @@ def test_uncollected_test_is_unsupported(tmp_path: Path) -> None:
     assert old.signature.startswith("ModuleNotFoundError: No module named 'json.nothing_of")
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("conftest", "outcome", "message"),
     [

@@ -20,7 +20,6 @@ from conformance.triage.new.case_file import (
 from conformance.triage.new.draft import Draft, DraftOptions
 from conformance.triage.repro.layout import WIDTH
 from tests.projects import ROOT
-from tests.sampling import spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,9 +51,8 @@ def test_long_first_lines_of_docstrings_are_wrapped() -> None:
         assert max(map(len, text.splitlines())) <= WIDTH
 
 
-@pytest.mark.parametrize(
-    "file", spread(TOPICS, 40), ids=lambda file: f"{file.parent.name}-{file.stem}"
-)
+@pytest.mark.long(keep=40)
+@pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_appending_a_case_keeps_other_statements(file: Path) -> None:
     """Every statement except imports is unchanged; imports are where a sorter leaves them."""
     before = file.read_text()

@@ -60,6 +60,7 @@ def number(side: StoredJob) -> int:
     return int(to_array(leaf))
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("release", [OLD, NEWEST])
 def test_passes_are_disabled_by_name(tmp_path: Path, release: str) -> None:
     """On releases of which an option may be no list, too; the program can be run many times."""

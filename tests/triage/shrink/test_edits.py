@@ -213,6 +213,7 @@ def case(x):
 }
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(("way", "before", "after"), CUTS.values(), ids=CUTS)
 def test_reduction_gives_the_expected_edit(way: str, before: str, after: str) -> None:
     """Among its edits."""
