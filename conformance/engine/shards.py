@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 OPEN = 20.0
 """Estimated seconds to provide a cell's environment and start its worker."""
 _ROUNDING = 1e-9
-# A double has 53 bits: more steps find no shorter time.
-_STEPS = 60
-"""Bisection steps of the search for the shortest time of a shard."""
 
 
 @dataclass(slots=True)
@@ -72,7 +69,7 @@ def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list
     least = max((batch.seconds for own in batches for batch in own), default=0.0)
     # Floating-point sums depend on their order: rounding must not make one shard too few.
     most = (sum(map(seconds, jobs)) + OPEN * len(jobs)) * (1 + _ROUNDING)
-    for _ in range(_STEPS):
+    while most - least > _ROUNDING * most:
         middle = (least + most) / 2
         if len(_fill(batches, middle)) > count:
             least = middle

@@ -82,6 +82,13 @@ class Server(RequestLoop):
 
     def _prepare(self) -> str:
         """Warm the server; return why it cannot fork, empty if it can."""
+        gc.disable()  # the many objects that these imports make stay alive
+        reason = self._warm()
+        self._freeze()
+        gc.enable()
+        return reason
+
+    def _warm(self) -> str:
         self._imports = ImportGraph()
         with self._imports.record():
             scout.warm()
@@ -94,13 +101,11 @@ class Server(RequestLoop):
                 if not self._handle_events():
                     raise SystemExit  # the orchestrator is gone
             reason = scout.find_fork_hazard()
-        self._freeze()
         return reason
 
     def _freeze(self) -> None:
         """Freeze loaded objects, so that no collection in a fork writes to shared pages."""
         scout.rebuild_caches()
-        gc.collect()  # garbage would be frozen, too
         gc.freeze()
 
     def _accept(self, request: dict[str, Any]) -> None:
@@ -182,6 +187,7 @@ class Server(RequestLoop):
                 load_case(file, request["family"], request["name"])
         except BaseException:  # an import that fails the second time: jobs do it themselves
             return "in_child"
+        gc.collect()  # garbage would be frozen, too
         self._freeze()
         return "loaded"
 
