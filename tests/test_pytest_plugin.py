@@ -125,6 +125,7 @@ def test_the_run_directory_is_written_and_accepted(
     assert {record.verdict for record in project.newest.read_records()} == {"match"}
 
 
+@pytest.mark.long
 def test_used_run_directory_is_rejected(project: Project) -> None:
     """As by `conformance run`: results of two runs are not mixed."""
     run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run", "out")
@@ -271,6 +272,7 @@ def test_conftest_loads_without_hypothesis() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 def test_junit_xml_has_every_job(project: Project) -> None:
     """With the message of a failure."""
     run_pytest(project, "cases", "--cell", "0.6.2", "--junitxml", "out.xml", "-n", "2")
@@ -306,6 +308,7 @@ def test_broken_case_file_is_a_collection_error(project: Project) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.long
 def test_broken_golden_fails_its_job_only(project: Project) -> None:
     """The message names the file and a remedy."""
     run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2")
@@ -316,6 +319,7 @@ def test_broken_golden_fails_its_job_only(project: Project) -> None:
     assert "restore it from version control, or delete it and accept again" in said
 
 
+@pytest.mark.long
 def test_cell_without_environment_fails_its_jobs(project: Project) -> None:
     """Infra is no pass."""
     lock = project.path / "matrix" / "locks" / "jax0.6.2-py311.txt"

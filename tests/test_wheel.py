@@ -52,6 +52,7 @@ def test_cases_and_matrices_travel_with_the_wheel(installed: Path, tmp_path: Pat
     assert {"smoke", "releases"} <= set(names)
 
 
+@pytest.mark.long
 def test_libraries_and_their_outcomes_travel_with_the_wheel(
     installed: Path, tmp_path: Path
 ) -> None:

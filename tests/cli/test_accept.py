@@ -254,6 +254,7 @@ def test_installed_package_refuses_to_write_its_own_goldens(
     assert (home / "golden").exists() or list(home.glob("mine/golden/own/*/spans.toml"))
 
 
+@pytest.mark.long
 def test_accept_migrate_converts_goldens_of_an_older_format(
     new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

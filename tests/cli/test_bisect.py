@@ -222,6 +222,7 @@ def test_timeout_is_part_of_the_log_key(project: Project) -> None:
     assert "KeyError" in patient["predicate"]["about"]
 
 
+@pytest.mark.long
 def test_with_packages_are_part_of_the_log_key(project: Project) -> None:
     """A probe without the package cannot be replayed for the same release with it."""
     project.write(package_files({"mine.py": ""}, "pkg", wants="jax>=0.6"))
@@ -258,6 +259,7 @@ def test_killed_bisect_leaves_no_process_and_resumes_from_its_log(project: Proje
     assert [step["version"] for step in answer["steps"] if step["replayed"]] == ["0.6.0", "0.6.2"]
 
 
+@pytest.mark.long
 def test_flaky_point_counts_as_bad(project: Project) -> None:
     """The last good point is repeated until it is unlikely to be good by chance."""
     file = project.path / "count"
@@ -279,6 +281,7 @@ def test_flaky_point_counts_as_bad(project: Project) -> None:
     )
 
 
+@pytest.mark.long
 def test_point_that_always_fails_with_varying_errors_is_not_flaky(project: Project) -> None:
     """No attempt at it is good."""
     deed = "import os; raise (KeyError if os.getpid() % 2 else ValueError)('axis')"
@@ -300,6 +303,7 @@ def test_bisect_finds_a_failure_between_equal_ends(project: Project) -> None:
     assert "good again from 0.6.2" in ending.out
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("options", [(), ("--every",)])
 def test_error_between_ends_that_differ_in_output_takes_precedence(
     project: Project, options: tuple[str, ...]
@@ -355,6 +359,7 @@ def test_printed_versions_paths_and_times_are_ignored(project: Project) -> None:
     assert "are alike: both end with ok, and nothing else" in ending.error
 
 
+@pytest.mark.long
 def test_ends_that_differ_only_in_versions_are_refused(project: Project) -> None:
     """The message quotes both lines; `--when text` compares the raw output."""
     project.write({"report.py": f"{RELEASE}\nprint('jax is', release)"})
@@ -654,6 +659,7 @@ def test_bisect_script_by_a_fact_of_its_hlo(project: Project) -> None:
     assert answer["predicate"]["about"] == "states collectives.all-gather = 1"
 
 
+@pytest.mark.long
 def test_bisect_case_by_fact_requires_ends_that_differ_in_it(project: Project) -> None:
     """Also facts that gate nothing can be searched."""
     case = ("numbers/doubled", "--good", "0.6.0", "--bad", "0.6.2")

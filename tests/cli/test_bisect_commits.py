@@ -140,6 +140,7 @@ def find_removed_or_added(jax: MadeRepository) -> str:
     raise AssertionError(lines)
 
 
+@pytest.mark.long
 def test_repository_without_the_release_is_an_error_of_usage(
     project: Project, tmp_path: Path
 ) -> None:

@@ -203,6 +203,7 @@ def test_a_wanted_package_of_other_versions(
     assert culprits == ({"mine"} if oldest == "jax" else {"mine", "jax", "jaxlib"}), ending.json
 
 
+@pytest.mark.long
 def test_packages_that_move_together_are_blamed_together(project: Project) -> None:
     """The packages jax and jaxlib can only move together."""
     code = "import sys; from importlib.metadata import version; sys.exit(version('jax') > '0.6.0')"
@@ -210,6 +211,7 @@ def test_packages_that_move_together_are_blamed_together(project: Project) -> No
     assert {one["package"] for one in found["culprits"]} == {"jax", "jaxlib"}
 
 
+@pytest.mark.long
 def test_pinned_package_of_a_cell_is_blamed(project: Project) -> None:
     """Only the pinned package differs between the two cells."""
     pinned = "jax0.6.0-py311-cpu1-numpy2.2.6"

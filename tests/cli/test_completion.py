@@ -61,7 +61,7 @@ def complete_line(folder: Path, line: str, *options: str) -> list[str]:
     return [*done.stdout.splitlines(), *(done.stderr.splitlines() if options else [])]
 
 
-@pytest.mark.long(keep=7)
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

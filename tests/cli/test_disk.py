@@ -56,6 +56,7 @@ def _big_case(mebibytes: int, name: str = "big") -> str:
 FIRST_SMALL = f"{GOOD}\n\n{_big_case(3)}"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("resume_on", ["the same disk", "another disk"])
 def test_run_on_a_full_disk_keeps_results_and_resumes(
     new_project: MakeProject, new_disk: MakeDisk, tmp_path: Path, resume_on: str

@@ -97,6 +97,7 @@ def test_upgrade_compares_listed_functions(project: Project) -> None:
     assert unchanged == {"mine/norm", "mine/described"}
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_function_is_selected_by_its_name_or_its_case_id(project: Project) -> None:
     """`mine:norm` and `mine/norm` are the same job."""

@@ -247,6 +247,7 @@ FAULTS = (
 )  # fmt: skip
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(("owner", "call", "error"), FAULTS, ids=[name for _, name, _ in FAULTS])
 def test_io_error_while_adding_loses_no_stored_run(
     project: Project, monkeypatch: pytest.MonkeyPatch, owner: Any, call: str, error: Any
@@ -273,6 +274,7 @@ def list_run_names(project: Project, *store: str) -> list[str]:
     return [run["name"] for run in project.run("history", "runs", "--json", *store).json]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("call", ["do_execute", "do_executemany", "do_commit"])
 def test_failing_prune_removes_all_old_runs_or_none(
     project: Project, monkeypatch: pytest.MonkeyPatch, call: str

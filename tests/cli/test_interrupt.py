@@ -88,6 +88,7 @@ def _interrupt(
     return without_progress(error)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupt_during_a_job_keeps_finished_jobs(
     project: Project, mark: str, tmp_path: Path, number: int
@@ -141,6 +142,7 @@ def test_interrupt_during_provisioning_leaves_no_partial_environment(
     assert project.run("run", "--resume").code == 0
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("locked", [True, False])
 def test_interrupt_does_not_wait_for_a_hanging_index(
     project: Project,

@@ -116,6 +116,7 @@ def test_every_computation_is_repeated_bit_for_bit(project: Project) -> None:
     assert found["verdict"] == "runtime"
 
 
+@pytest.mark.long
 def test_pass_of_the_compiler_is_found(project: Project) -> None:
     """By repeating the one computation, so that it may be that of a probe."""
     found = find(project, "layers/uninitialised", "0.6.1", "0.6.2")

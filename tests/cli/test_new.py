@@ -104,6 +104,7 @@ def test_new_takes_the_reference_from_the_good_release(project: Project) -> None
     assert made["undeclared"] == []
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_new_locks_the_folder_of_families(
     project: Project, monkeypatch: pytest.MonkeyPatch
@@ -178,6 +179,7 @@ def test_new_writes_into_a_new_folder_of_cases(project: Project) -> None:
     assert (again.code, "1 new" in again.out) == (0, True), again
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_new_reports_a_flaky_script(project: Project) -> None:
     """Exit 1: nothing is declared for the release."""

@@ -135,6 +135,7 @@ def test_passes_finds_two_passes_that_act_together(project: Project) -> None:
     assert "does not with 2 passes disabled, all of them: algsimp, fusion" in ending.err
 
 
+@pytest.mark.long
 def test_passes_reports_that_nothing_makes_the_difference(project: Project) -> None:
     """With the number of attempts; exit 1."""
     ending = run_passes(project, "wrong")

@@ -94,6 +94,7 @@ def test_repro_of_a_script_refuses_options_of_cases(
     assert message in ending.error
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_accepts_a_script_in_a_linked_folder(project: Project) -> None:
     """The script itself is no other file, by either of its paths."""
@@ -103,6 +104,7 @@ def test_repro_accepts_a_script_in_a_linked_folder(project: Project) -> None:
     assert ending.code == 0, ending.error
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_refuses_a_script_of_several_files(project: Project) -> None:
     """One file cannot reproduce it."""

@@ -94,6 +94,7 @@ def test_review_flags_write_goldens_and_deviations(reviewed: Project) -> None:
     assert reviewed.run("review").code == 0
 
 
+@pytest.mark.long
 def test_decisions_of_concurrent_reviewers_are_all_stored(reviewed: Project) -> None:
     """Each process adds its decision to those stored meanwhile."""
     ids = [group["id"] for group in read_groups(reviewed).values()]

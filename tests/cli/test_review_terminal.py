@@ -224,6 +224,7 @@ def test_closed_terminal_ends_the_review(reviewed: Project, open_review: Open) -
     assert '"choice": "accept"' in read_decisions(reviewed)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
 def test_question_can_be_cancelled(reviewed: Project, open_review: Open, key: str) -> None:
     """The group stays undecided."""
@@ -251,6 +252,7 @@ def test_review_in_ci_stores_decisions_but_writes_nothing(
     assert '"choice": "accept"' in read_decisions(reviewed)
 
 
+@pytest.mark.long
 def test_range_of_a_deviation_may_contain_the_name_jax(
     reviewed: Project, open_review: Open
 ) -> None:

@@ -82,6 +82,7 @@ def test_shards_are_balanced_by_learned_durations(project: Project) -> None:
     assert [record["case"] for record in part.json["results"]] == ["family/c"]
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_plan_learn_waits_for_another_writer(project: Project) -> None:
     """It adds its durations to those written meanwhile."""

@@ -51,6 +51,7 @@ def test_run_lists_new_still_and_gone_root_causes(project: Project) -> None:
     )
 
 
+@pytest.mark.long
 def test_run_lists_added_and_removed_cases(project: Project) -> None:
     """Relative to the previous run."""
     project.run(*RUN)

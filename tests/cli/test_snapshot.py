@@ -97,6 +97,7 @@ def test_snapshot_outside_the_harness_just_calls_the_function() -> None:
     assert done.stdout == "1\n"
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_snapshot_call_has_all_devices_of_the_cell(project: Project) -> None:
     """As the script itself would have in that cell."""

@@ -119,6 +119,7 @@ def test_suite_run_groups_failures_and_caches_tests(project: Project) -> None:
     assert (code, results) == (0, {"tests/test_good.py::test_sum": ("match", False)})
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_suite_run_can_be_diffed_and_reported(project: Project) -> None:
     """But it has no goldens to accept."""

@@ -18,7 +18,7 @@ FAILS = case("raise ValueError('no good')", DECLARED)
 WORKS = case("return Observed(1, reference=1)", DECLARED)
 
 
-@pytest.mark.long(keep=5)
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("source", "verdict", "code"),
     [

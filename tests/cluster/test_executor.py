@@ -171,6 +171,7 @@ def test_generated_programs_have_their_results(cluster: Cluster, bench: Bench) -
     assert list(to_array(results[3].leaves[0])) == [2, 4, 6]
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_secret_that_a_run_passes_is_masked(cluster: Cluster, bench: Bench) -> None:
     """The worker itself does not have it: nothing that it returns or stores shows it."""
@@ -317,6 +318,7 @@ def test_a_worker_without_the_harness_is_refused(
     assert len(cluster.find_workers()) == 3
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_worker_without_a_cache_folder_is_refused(
     cluster: Cluster, bench: Bench, caplog: pytest.LogCaptureFixture, tmp_path: Path

@@ -80,6 +80,7 @@ def small(env):
 ''')
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_every_family_has_a_valid_template(tmp_path: Path, family: str) -> None:
     """It is discovered like other cases of the family."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cell
 
 
-@pytest.mark.long(keep=13)
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize(
     ("body", "outcome", "type_", "message"),
     [
@@ -75,6 +75,7 @@ def test_an_exception_whose_message_raises_is_named(bench: Bench) -> None:
     assert (finished.outcome, finished.error.type) == ("raised", "Odd")
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     "body", ["time.sleep(600)", "while True: pass", "threading.Event().wait()"]
 )
@@ -98,6 +99,7 @@ def test_a_job_beyond_its_memory_is_ended(bench: Bench) -> None:
     assert 600 * 2**20 < finished.max_rss_bytes < 2000 * 2**20
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -242,6 +244,7 @@ def test_a_tree_of_strays_does_not_outlive_its_job(bench: Bench) -> None:
     assert all(ends_within(int(pid), 1) for pid in pids)
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("harm", "look"),
     [

@@ -287,6 +287,7 @@ KILLED_ONCE = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_job_that_is_killed_once_has_its_second_outcome(idle: Bench, opener: Opener) -> None:
     """With a note. The other job keeps its worker."""
@@ -299,6 +300,7 @@ def test_a_job_that_is_killed_once_has_its_second_outcome(idle: Bench, opener: O
     assert opener.processes == []
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_job_that_is_killed_each_time_has_crashed(idle: Bench, opener: Opener) -> None:
     """With a note that no limit killed it."""
@@ -321,6 +323,7 @@ def test_a_killed_import_fails_no_job_of_the_file(idle: Bench, opener: Opener) -
     assert (finished.outcome, finished.notes) == (Outcome.OK, (ONCE,))
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("error", [WorkerKilledError, WorkerDiedError])
 @pytest.mark.parametrize(("times", "outcome"), [(1, Outcome.OK), (2, Outcome.INFRA)])
 @pytest.mark.cell

@@ -54,7 +54,7 @@ def run(folder: Path, finding: Finding) -> subprocess.CompletedProcess[str]:
     return subprocess.run([python, file], capture_output=True, text=True, check=False, cwd=folder)
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
 @pytest.mark.parametrize("oracle", ["numpy", "eager", "vmap", "sharded", "remat", "export"])
 def test_a_script_prints_both_ways(tmp_path: Path, oracle: str) -> None:
@@ -65,7 +65,7 @@ def test_a_script_prints_both_ways(tmp_path: Path, oracle: str) -> None:
     assert re.search(r"^jax \d", ended.stderr, re.MULTILINE)
 
 
-@pytest.mark.long(keep=2)
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("changes", "printed"),

@@ -71,6 +71,7 @@ def test_noise_is_not_reported(name: str) -> None:
         assert all(change.severity != "semantic" for change in found.changes), where
 
 
+@pytest.mark.long(keep=42)
 @every_meaning
 def test_a_mutation_of_meaning_is_reported(name: str) -> None:
     """And the report names it."""

@@ -33,7 +33,7 @@ def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
     return bench_of_each_age.at(tmp_path)
 
 
-@pytest.mark.long(keep=5)
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [

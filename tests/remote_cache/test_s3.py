@@ -59,6 +59,7 @@ def url(port: int, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"s3://{BUCKET}/{uuid.uuid4().hex}"
 
 
+@pytest.mark.long
 def test_hundreds_of_entries_round_trip(url: str) -> None:
     """Also a large content, which comes in pieces."""
     contents = {hash_blob(data): data for n in range(300) if (data := b"content %d" % n)}

@@ -178,6 +178,7 @@ def test_moved_file_is_a_new_store(file: Path) -> None:
     assert find_backup(file).exists()
 
 
+@pytest.mark.long(keep=1)
 def test_concurrent_processes_add_every_run_once(where: str) -> None:
     """The numbers of the runs have no gap."""
     processes = [adding(where, first, 5) for first in (1, 101)]
@@ -192,6 +193,7 @@ def test_concurrent_processes_add_every_run_once(where: str) -> None:
         assert store.load_states(run) == shown(night(number, jobs(number)))
 
 
+@pytest.mark.long(keep=1)
 def test_killed_writer_leaves_a_consistent_store(where: str) -> None:
     """At any moment; the remaining runs can be added."""
     chance = random.Random(0)  # noqa: S311 - the same moments each time

@@ -86,6 +86,7 @@ def test_a_kernel_does_not_name_its_file(bench: Bench) -> None:
     assert kernel.attributes["info"] == ("Info", ("name", "k"))
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("constant", "value"),
     [
@@ -117,7 +118,7 @@ def test_literals_are_rounded_to_their_type(bench: Bench) -> None:
     assert literal.attributes["value"] != 0.1
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("program", "op", "expected"),
     [

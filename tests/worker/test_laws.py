@@ -55,6 +55,7 @@ def message_of(finished: FinishedJob) -> str:
     return finished.error.message
 
 
+@pytest.mark.long(keep=1)
 def test_a_law_that_holds_conforms(bench: Bench) -> None:
     """The value is the number of examples; rejected ones do not count."""
     source = """
@@ -135,6 +136,7 @@ def case(env, x):
     assert {"value", "hlo"} <= set(finished.blobs)
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize(
     ("decorator", "body", "message"),
     [

@@ -80,6 +80,7 @@ def script_of(code: ReachedCode) -> ReachedFile:
     return code.files[name]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("release", [OLD, NEWEST])
 def test_a_program_shows_what_it_reaches(run: Recorded, release: str) -> None:
     """Lines of its own, the names that it calls, and what jax does because of them."""
@@ -133,6 +134,7 @@ jax.jit(abs)
 """
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(("release", "unknown"), [(OLD, {5, 7}), (NEWEST, set())])
 def test_a_long_loop_is_not_traced_to_its_end(
     run: Recorded, release: str, unknown: set[int]
@@ -168,6 +170,7 @@ subprocess.run([sys.executable, __file__, "child"])
 """
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("release", [OLD, NEWEST])
 def test_threads_and_child_processes_record_too(run: Recorded, release: str) -> None:
     """Each process in a file of its own, which it leaves when it is killed."""
@@ -187,6 +190,7 @@ print([type(finder).__name__ for finder in sys.meta_path if "jax" in repr(finder
 """
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("release", [OLD, NEWEST])
 def test_a_program_sees_no_difference(run: Recorded, tmp_path: Path, release: str) -> None:
     """Functions of jax are the same objects; a `sitecustomize` of the environment runs, too."""

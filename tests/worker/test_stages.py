@@ -54,6 +54,7 @@ def test_an_unavailable_artifact_leaves_its_reason(bench: Bench) -> None:
     assert finished.blobs["no_cost"] == b"NotImplementedError: no cost here"
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("body", "stage", "left"),
     [
@@ -80,6 +81,7 @@ def test_a_failed_program_keeps_earlier_artifacts(
     assert "value" not in finished.blobs
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("program", "expected"),
     [

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.cell
 TOP = "import jax, jax.numpy as jnp\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n"
 
 
+@pytest.mark.long(keep=10)
 @pytest.mark.parametrize(
     "dtype",
     [
@@ -37,6 +38,7 @@ def test_an_array_of_every_dtype(bench: Bench, dtype: str) -> None:
     assert to_array(leaf).astype(complex).tolist() == expected.tolist()
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("bits", [0x7FC00000, 0x7FC12345, 0xFFC00001, 0x80000000, 0x00000001])
 def test_bits_that_comparison_cannot_see(bench: Bench, bits: int) -> None:
     """NaN payloads, the sign of zero and denormals arrive as they are."""
@@ -44,6 +46,7 @@ def test_bits_that_comparison_cannot_see(bench: Bench, bits: int) -> None:
     assert leaf.data == struct.pack("<I", bits)
 
 
+@pytest.mark.long(keep=6)
 @pytest.mark.parametrize(
     ("code", "thing"),
     [
@@ -126,6 +129,7 @@ def test_a_sharding_on_one_device_is_single(bench: Bench) -> None:
     assert [leaf.sharding for leaf in value.leaves] == ["single", "single@1"]
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("body", "said"),
     [

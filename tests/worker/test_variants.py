@@ -127,6 +127,7 @@ def test_a_wrong_batching_rule_disagrees(bench: Bench) -> None:
     assert told.startswith("same_as vmap_of_one: out 2 of 2 elements differ")
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize(
     ("body", "way", "told"),
     [

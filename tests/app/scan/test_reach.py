@@ -154,6 +154,7 @@ def test_every_process_of_a_command_counts(code: Path, release: str) -> None:
     assert places(result)["steps.py", 16] is True
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_hits_through_libraries_are_apart(code: Path) -> None:
     """Only those that are reached, with the distribution; other files of the user have none."""

@@ -112,6 +112,7 @@ def test_a_host_with_fewer_accelerators_than_the_cell_is_unsupported(bench: Benc
     assert finished.error.message == "the cell has 4 devices, here are 1"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
 @pytest.mark.parametrize("required", [False, True])
 def test_a_cell_is_checked_once_for_all_its_jobs(tmp_path: Path, required: bool) -> None:

@@ -65,6 +65,7 @@ def test_a_worker_reports_its_identity(bench: Bench) -> None:
     assert identity["spawn"] == ""
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
 def test_a_fork_and_a_fresh_interpreter_see_the_same(bench: Bench, spawning: Bench) -> None:
     """The two ways of running a job differ in nothing a case can observe."""
@@ -79,6 +80,7 @@ def test_a_fork_and_a_fresh_interpreter_see_the_same(bench: Bench, spawning: Ben
     assert value_of(bench.run(body, decorator)) == value_of(spawning.run(body, decorator))
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("body", "timeout", "outcome"),
@@ -179,6 +181,7 @@ def test_a_killed_worker_raises_for_each_job(new_bench: Bench) -> None:
             new_bench.worker.run(job)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
 @pytest.mark.parametrize("way", ["close", "kill"])
 def test_no_process_outlives_its_worker(new_bench: Bench, way: str) -> None:
@@ -194,6 +197,7 @@ def test_no_process_outlives_its_worker(new_bench: Bench, way: str) -> None:
         assert isinstance(running.exception(), WorkerDiedError)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.cell
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_worker_that_ended_leaves_no_folder(new_bench: Bench, *, killed: bool) -> None:

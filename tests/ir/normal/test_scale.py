@@ -98,7 +98,7 @@ def chain(count: int, op: str) -> str:
     )
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("one", "other"),
     [

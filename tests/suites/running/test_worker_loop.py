@@ -47,6 +47,7 @@ def message_of(one: FinishedJob) -> str:
     return one.error.message
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("forks", [False, True])
 def test_end_of_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
     """Later tests run in the next session."""
@@ -59,6 +60,7 @@ def test_end_of_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
     assert message_of(found["test_hang"]) == "no end within the timeout of 2 s"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("forks", [False, True])
 def test_test_that_ends_pytest_crashes(tmp_path: Path, *, forks: bool) -> None:
     """The other tests are run."""
@@ -96,6 +98,7 @@ def test_vanished_test_is_not_run(tmp_path: Path) -> None:
     assert "its name must not change" in message_of(lost)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("forks", [False, True])
 def test_memory_limit_counts_the_test_alone(tmp_path: Path, *, forks: bool) -> None:
     """A test is retried if earlier tests may have used the memory."""
@@ -288,6 +291,7 @@ def test_suite_with_its_own_loop(tmp_path: Path) -> None:
     assert len(found) == len(jobs)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("forks", [False, True])
 def test_memory_limit_counts_child_processes(tmp_path: Path, *, forks: bool) -> None:
     """Also children that left the process group."""

@@ -51,7 +51,7 @@ def test_long_first_lines_of_docstrings_are_wrapped() -> None:
         assert max(map(len, text.splitlines())) <= WIDTH
 
 
-@pytest.mark.long(keep=40)
+@pytest.mark.long(keep=15)
 @pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_appending_a_case_keeps_other_statements(file: Path) -> None:
     """Every statement except imports is unchanged; imports are where a sorter leaves them."""

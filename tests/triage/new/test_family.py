@@ -75,6 +75,7 @@ def test_topics_are_matched_to_their_family() -> None:
     assert sure >= 0.6 * len(topics)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     ("script", "family"),
     [
@@ -120,6 +121,7 @@ def test_uncertain_family_is_a_guess() -> None:
     assert guess.family == "api_removals"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("line", "family"),
     [

@@ -213,7 +213,7 @@ def case(x):
 }
 
 
-@pytest.mark.long(keep=4)
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(("way", "before", "after"), CUTS.values(), ids=CUTS)
 def test_reduction_gives_the_expected_edit(way: str, before: str, after: str) -> None:
     """Among its edits."""
