@@ -214,7 +214,7 @@ class CommitCells(Sequence["PlannedCell"]):
         with suppress(OSError):
             return note.read_text(encoding="utf-8")
         problem = self.find_import_problem(planned)
-        shown = find_exception(problem)
+        shown = find_raised_line(problem)
         # Any other problem is one of the host, which may be gone the next time.
         if problem and not shown:
             raise InfrastructureError(problem)
@@ -274,7 +274,7 @@ class CommitCells(Sequence["PlannedCell"]):
         return problem if done.returncode else ""
 
 
-def find_exception(output: str) -> str:
+def find_raised_line(output: str) -> str:
     """Return the exception that ended a process of Python, in a line; empty for any other end.
 
     Args:

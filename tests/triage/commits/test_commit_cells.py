@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.triage.commits.commit_cells import find_exception
+from conformance.triage.commits.commit_cells import find_raised_line
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -26,4 +26,4 @@ Traceback (most recent call last):
 )
 def test_exception_is_the_last_line_that_names_one(output: str, exception: str) -> None:
     """Its message may go on; without one, the host is at fault, not the commit."""
-    assert find_exception(output) == exception
+    assert find_raised_line(output) == exception
