@@ -346,3 +346,41 @@ def complex_frequencies(env):
     """`jnp.fft.fftfreq` with a complex dtype fails from 0.6.1 to 0.6.2."""
     result = jnp.fft.fftfreq(4, dtype=np.complex64)
     return Observed(result, reference=np.fft.fftfreq(4).astype(np.complex64))
+
+
+DTYPE_IGNORED = deviation(
+    "jax>=0.4.33,<0.12",
+    outcome="ok",
+    reason="`dtype` was accepted and ignored, so the sums were those of eight bits",
+    issue="jax-ml/jax#23304",
+)
+
+
+@probe(source="jax-ml/jax#23304", releases="jax>=0.4.33", deviations=[DTYPE_IGNORED])
+def sums_of_parts_in_a_wider_dtype(env):
+    """`jnp.add.reduceat(x, indices, dtype=...)` sums in that dtype from 0.12.0 on.
+
+    Before, it silently ignored `dtype`: 100 + 100 in eight bits is -56.
+    """
+    x, starts = np.int8([100, 100, 100, 1]), np.array([0, 2])
+    result = jnp.add.reduceat(jnp.asarray(x), jnp.asarray(starts), dtype=np.int32)
+    return Observed(result, reference=np.add.reduceat(x, starts, dtype=np.int32))
+
+
+LEAST_WAS_ITS_NEGATIVE = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the least integer was negated, which is itself",
+    issue="jax-ml/jax#40338",
+)
+
+
+@probe(source="jax-ml/jax#40338", releases="jax>=0.11.1", deviations=[LEAST_WAS_ITS_NEGATIVE])
+def least_of_signed_integers(env):
+    """`jnp.top_k(x, 2, mode="smallest")` finds the least integer of a dtype from 0.12.0 on.
+
+    In 0.11.1 and 0.11.2, its first releases, -128 was the largest number of eight bits.
+    """
+    x = np.int8([-128, 5, 3])
+    result = jax.jit(lambda x: jnp.top_k(x, 2, mode="smallest"))(x)
+    return Observed(tuple(result), reference=(np.int8([-128, 3]), np.int32([0, 2])))

@@ -213,3 +213,18 @@ def clipped_at_a_large_bound(env):
     """`jnp.clip` of uint64 refuses a bound of 2**63, which only uint64 can hold."""
     x = np.uint64([5, 2**64 - 1])
     return Observed(jnp.clip(x, 7, 2**63), reference=np.clip(x, np.uint64(7), np.uint64(2**63)))
+
+
+LOST_AS_A_RESULT = deviation(
+    "jax>=0.12", outcome="ok", reason="it is replaced by zero", issue="jax-ml/jax#19689"
+)
+
+
+@probe(deviations=[LOST_AS_A_RESULT])
+def scaled_to_denormal_numbers(env):
+    """`ldexp` in float16 gives denormal numbers; from 0.12.0 on they are silently 0.
+
+    Those of float16 begin at 6e-5, and an operation on float16 keeps them.
+    """
+    x, exponent = np.float16([1, 0.75, 3]), np.int32([-20, -22, -16])
+    return Observed(jax.jit(jnp.ldexp)(x, exponent), reference=np.ldexp(x, exponent))

@@ -870,3 +870,43 @@ def at_the_edge(env, name):
     """
     function, expected = POINTS_AFTER_0_12[name]
     return Observed(replace_nan(function()), replace_nan(f32(expected).reshape(1)))
+
+
+STARTED_AT_ZERO = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the sum started with zero times the point, which is NaN",
+    issue="jax-ml/jax@603bb3c5ca28",
+)
+
+
+@probe(source="jax-ml/jax@603bb3c5ca28", deviations=[STARTED_AT_ZERO])
+def polynomials_at_infinity(env):
+    """`polyval` at infinity is the limit from 0.12.0 on; before, it was NaN, as in NumPy.
+
+    A constant polynomial is its constant there.
+    """
+    at = jax.jit(jnp.polyval)
+    result = at(f32(2, 1), f32(inf, -inf)), at(f32(5), f32(inf, nan))
+    return Observed(replace_nan(result), reference=(f32(inf, -inf), f32(5, 5)))
+
+
+LOOPED_TOGETHER = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="all elements went on until the last of them had converged",
+    issue="jax-ml/jax@6842e98ca156",
+)
+
+
+@probe(source="jax-ml/jax@6842e98ca156", deviations=[LOOPED_TOGETHER])
+def incomplete_beta_beside_another(env):
+    """An element of `betainc` does not depend on the elements beside it, from 0.12.0 on.
+
+    Before, `betainc(2, 3, 0.5)` was 0.6874998 alone and 0.6875007 beside an element that takes
+    more steps. It is 0.6875.
+    """
+    function = jax.jit(special.betainc)
+    alone = function(f32(2), f32(3), f32(0.5))[0]
+    beside = function(f32(2, 1e4), f32(3, 1e4), f32(0.5, 0.5))[0]
+    return Observed(alone == beside, reference=True)
