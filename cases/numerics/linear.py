@@ -710,3 +710,36 @@ def beyond_a_limit(env, name):
     fn, scale, expected = LIMITS[name]
     value = np.asarray(jax.jit(fn)(scale * f32(2, 1, 1, 2).reshape(2, 2)))
     return Observed(replace_nan(value) if value.dtype.kind == "f" else value, expected)
+
+
+UPPER_TRIANGLE_COUNTED = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    match="gradient",
+    reason="the rule took the derivative of the upper triangle, which is not read, for a half",
+    issue="jax-ml/jax@78fd9e1a10b1",
+)
+
+
+@probe(source="jax-ml/jax@78fd9e1a10b1", rtol=1e-5, deviations=[UPPER_TRIANGLE_COUNTED])
+def gradient_of_a_lower_triangle(env):
+    """The gradient of `lax.linalg.cholesky(a, symmetrize_input=False)` is right from 0.11.2 on.
+
+    The function reads the lower triangle alone. Before, the gradient was silently spread over both
+    triangles, and wrong: 0.42 and -0.08 for an element whose derivative is 0.35.
+    """
+    a = f32(4, 7, 1, 3).reshape(2, 2)
+
+    def total(a):
+        return jax.lax.linalg.cholesky(a, symmetrize_input=False).sum()
+
+    value, gradient = jax.jit(jax.value_and_grad(total))(a)
+    # The factor of [[p, .], [q, r]] is [[s, 0], [q / s, t]] with s * s = p and t * t = r - q * q / p.
+    p, q, r = 4.0, 1.0, 3.0
+    s, t = np.sqrt(p), np.sqrt(r - q**2 / p)
+    by_p = 1 / (2 * s) - q / (2 * p * s) + q**2 / (2 * t * p**2)
+    expected = np.array([[by_p, 0], [1 / s - q / (p * t), 1 / (2 * t)]])
+    return Observed(
+        {"value": value, "gradient": gradient},
+        reference={"value": np.float64(s + q / s + t), "gradient": expected},
+    )
