@@ -296,3 +296,71 @@ def limit_at_the_end_of_the_support(env, name):
     """
     call, limits = ENDS[name]
     return Observed(replace_nan(call()), reference=np.array(limits))
+
+
+LOGARITHMS_OF_GAMMA_CANCEL = deviation(
+    outcome="ok",
+    reason="the difference of two logarithms of gamma, both of them large, loses its digits",
+)
+LARGE_PARAMETERS = {
+    "t": (lambda s, x: s.t.pdf(x(1), x(1e10)), 0.24197072),
+    "binom": (lambda s, x: s.binom.pmf(x(3), x(1e6), x(1e-6)), 0.0613132),
+    "nbinom": (lambda s, x: s.nbinom.pmf(x(3), x(1e6), x(1 - 1e-6)), 0.0613133),
+    "beta": (lambda s, x: s.beta.cdf(x(0.5), x(1e5), x(1e5)), 0.5),
+}
+
+
+@probe(params=[*LARGE_PARAMETERS], rtol=1e-3, deviations=[LOGARITHMS_OF_GAMMA_CANCEL])
+def probability_with_large_parameters(env, name):
+    """Some probabilities in float32 are silently wrong by a sixth or more for large parameters.
+
+    `t.pdf(1, 1e10)` is 0.6, and the density of the normal distribution, its limit, 0.24.
+    """
+    function, expected = LARGE_PARAMETERS[name]
+    return Observed(jax.jit(lambda: function(stats, np.float32))(), reference=np.array(expected))
+
+
+FRACTIONS_ARE_NOT_EXCLUDED = deviation(
+    outcome="ok", reason="the formula, which has a value for fractions, is not masked"
+)
+COUNTS = {
+    "binom": lambda s, k: s.binom.pmf(k, 5, np.float32(0.5)),
+    "geom": lambda s, k: s.geom.pmf(k, np.float32(0.5)),
+    "nbinom": lambda s, k: s.nbinom.pmf(k, np.float32(2), np.float32(0.5)),
+    "betabinom": lambda s, k: s.betabinom.pmf(k, 5, np.float32(1), np.float32(2)),
+}
+
+
+@probe(params=[*COUNTS], deviations=[FRACTIONS_ARE_NOT_EXCLUDED])
+def probability_of_a_fraction(env, name):
+    """A count cannot be 2.5, so its probability is 0 in SciPy, and in JAX for `poisson` alone."""
+    counts = f32(2, 2.5)
+    return Observed(
+        jax.jit(lambda: COUNTS[name](stats, counts))(), reference=COUNTS[name](scipy.stats, counts)
+    )
+
+
+ZERO_TIMES_INFINITY = deviation(
+    outcome="ok",
+    reason="a term 0 * log(0) has the right value and the derivative 0 * infinity",
+)
+SLOPES_AT_AN_EDGE = {
+    "bernoulli": (lambda p: stats.bernoulli.logpmf(0, p), 0, -1),
+    "binom": (lambda p: stats.binom.logpmf(0, 5, p), 0, -5),
+    "poisson": (lambda mean: stats.poisson.logpmf(0, mean), 0, -1),
+    "geom": (lambda p: stats.geom.logpmf(1, p), 1, 1),
+    "nbinom": (lambda p: stats.nbinom.logpmf(0, 1, p), 1, 1),
+    "gamma": (lambda x: stats.gamma.logpdf(x, 1), 0, -1),
+    "beta": (lambda x: stats.beta.logpdf(x, 1, 1), 0, 0),
+}
+
+
+@probe(params=[*SLOPES_AT_AN_EDGE], deviations=[ZERO_TIMES_INFINITY])
+def slope_at_an_edge(env, name):
+    """The derivative of a log-density is NaN where a term is 0 * log(0), as at a probability of 0.
+
+    The density itself is right there, and so are finite differences of it.
+    """
+    function, at, slope = SLOPES_AT_AN_EDGE[name]
+    result = jax.jit(jax.grad(function))(np.float32(at))
+    return Observed(replace_nan(result), reference=np.array(float(slope)))

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import scipy.special
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import compare_function, compare_values
 
@@ -105,3 +105,41 @@ def one_hot(env):
     expected = (labels[:, None] == np.arange(4)).astype(np.float32)
     value = jax.jit(lambda: (jax.nn.one_hot(labels, 4), jax.nn.one_hot(labels, 4, axis=0)))()
     return Observed(value, (expected, expected.T))
+
+
+INDETERMINATE_FORM = deviation(
+    outcome="ok",
+    reason="the formula is infinity times 0, infinity by infinity or infinity less infinity",
+)
+LIMITS = {
+    "gelu": (-np.inf, 0),
+    "silu": (-np.inf, 0),
+    "mish": (-np.inf, 0),
+    "hard_silu": (-np.inf, 0),
+    "squareplus": (-np.inf, 0),
+    "soft_sign": (np.inf, 1),
+}
+
+
+@probe(params=[*LIMITS], deviations=[INDETERMINATE_FORM])
+def activation_at_infinity(env, name):
+    """Some activations are NaN where x is infinite and their limit is finite, such as `silu(-inf)`.
+
+    A masked score of -inf is NaN after these, and 0 after `relu`, `elu` or `sigmoid`.
+    """
+    x, limit = LIMITS[name]
+    result = jax.jit(getattr(jax.nn, name))(np.array([x], np.float32))
+    return Observed(np.nan_to_num(np.asarray(result), nan=-777), reference=np.array([float(limit)]))
+
+
+CUBE_OVERFLOWS = deviation(
+    outcome="ok",
+    reason="the cube in its tanh is infinite, and so is the derivative of that, times a slope of 0",
+)
+
+
+@probe(deviations=[CUBE_OVERFLOWS])
+def slope_of_gelu_far_out(env):
+    """The derivative of `gelu` of a large number is 1; it is silently NaN from 1e20 on."""
+    slopes = jax.jit(jax.vmap(jax.grad(jax.nn.gelu)))(np.array([10, 1e10, 1e20], np.float32))
+    return Observed(np.nan_to_num(np.asarray(slopes), nan=-777), reference=np.ones(3))

@@ -184,3 +184,21 @@ def bfloat16_logits(env):
     fn = jax.jit(lambda *a: jax.nn.dot_product_attention(*a, scale=1.0))
     exact = tape.vjp(lambda *a: attend(*a, scale=1.0), q, k, v)[0]
     return Observed(fn(*(a.astype(jnp.bfloat16) for a in (q, k, v))), exact)
+
+
+WEIGHTS_ARE_ROUNDED = deviation(
+    outcome="ok",
+    reason="the weights are converted to the dtype of the values, and so to 0",
+)
+
+
+@probe(releases="jax>=0.4.31", deviations=[WEIGHTS_ARE_ROUNDED])
+def attention_of_integers(env):
+    """Attention to integers is silently 0 for more than one key; the mean of equal keys is right.
+
+    `jax.nn.softmax` of integers is float32.
+    """
+    q, k = np.ones((1, 1, 1, WIDTH), np.int32), np.ones((1, 2, 1, WIDTH), np.int32)
+    v = np.array([10, 20], np.int32)[None, :, None, None] * np.ones(WIDTH, np.int32)
+    result = jax.jit(jax.nn.dot_product_attention)(q, k, v)
+    return Observed(np.asarray(result, np.float32), np.full((1, 1, 1, WIDTH), 15.0))

@@ -172,6 +172,22 @@ def standardized_constant(env):
     return Observed(np.isfinite(out).all(axis=1), np.ones(3, bool))
 
 
+SQUARES_OVERFLOW = deviation(
+    outcome="ok",
+    reason="the mean of squares is computed in float16, whose largest number is 65504",
+)
+
+
+@probe(rtol=1e-2, deviations=[SQUARES_OVERFLOW])
+def standardized_in_float16(env):
+    """`nn.standardize` of 300 and -300 in float16 is silently 0; it is 1 and -1.
+
+    `jnp.var` of the same array is computed in float32, and `jnp.std` is 300.
+    """
+    x = np.array([[300, -300], [100, -100]], np.float16)
+    return Observed(jax.jit(jax.nn.standardize)(x), np.array([[1.0, -1], [1, -1]]))
+
+
 ACTIVATIONS = {
     "gelu": lambda n, x: x * (n.tanh((x + 0.044715 * x**3) * (2 / np.pi) ** 0.5) + 1) * 0.5,
     "silu": lambda n, x: x / (n.exp(-x) + 1),
