@@ -10,6 +10,7 @@ import enum
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.special
 import numpy as np
 from jax import lax
 
@@ -263,3 +264,69 @@ def subclass_of_a_number(env, name):
         {key: str(value.dtype) for key, value in results.items()},
         {key: expected[key] for key in results},
     )
+
+
+PRODUCT_OF_NUMBERS_IS_STRONG = deviation(
+    "jax<0.4.34",
+    params=["einsum"],
+    outcome="ok",
+    reason="the product of two Python numbers had the default dtype",
+)
+PRODUCTS_WITH_AN_INT8 = {
+    "einsum": lambda: jnp.einsum(",->", 2, 3) * jnp.int8(1),
+    "dot": lambda: jnp.dot(2, 3) * jnp.int8(1),
+    "multiply": lambda: jnp.multiply(2, 3) * jnp.int8(1),
+}
+
+
+@probe(params=[*PRODUCTS_WITH_AN_INT8], deviations=[PRODUCT_OF_NUMBERS_IS_STRONG])
+def product_of_two_numbers(env, name):
+    """A product of two Python numbers is weak, so it gives way to int8; `einsum` from 0.4.34 on."""
+    return Observed(str(PRODUCTS_WITH_AN_INT8[name]().dtype), reference="int8")
+
+
+NUMBER_IS_STRONG_IN_EINSUM = deviation(
+    "jax<0.4.34",
+    outcome="ok",
+    reason="the number had the default dtype, to which the array was promoted",
+)
+NARROW_RESULT_IS_REFUSED = deviation(
+    "jax>=0.4.34",
+    params=["int8"],
+    error="TypeError",
+    match="`preferred_element_type` must not be narrower",
+    reason="the number has 32 bits, and the requested result the dtype of the array",
+)
+
+
+@probe(
+    params={
+        "int8": {"dtype": "int8", "number": 3},
+        "bfloat16": {"dtype": "bfloat16", "number": 3.0},
+    },
+    deviations=[NUMBER_IS_STRONG_IN_EINSUM, NARROW_RESULT_IS_REFUSED],
+)
+def einsum_with_a_number(env, dtype, number):
+    """`jnp.einsum("i,->i", x, 3.0)` has the dtype of x, as `x * 3.0` has, from 0.4.34 on.
+
+    If x is int8, and the number 3, it is a TypeError from then on; before, the result was int32.
+    """
+    x = np.array([1, 2], jnp.dtype(dtype))
+    return Observed(jnp.einsum("i,->i", x, number), reference=np.array([3, 6], x.dtype))
+
+
+GRADIENT_IS_STRONG = deviation(
+    "jax==0.11.2",
+    outcome="ok",
+    reason="in this release alone the gradient is float32, not weak",
+)
+
+
+@probe(
+    params={"beta": {"name": "beta"}, "betaln": {"name": "betaln"}},
+    deviations=[GRADIENT_IS_STRONG],
+)
+def gradient_of_a_beta_function(env, name):
+    """The gradient of `beta` or `betaln` of Python numbers is weak, and gives way to bfloat16."""
+    gradient = jax.grad(getattr(jax.scipy.special, name))(2.0, 3.0)
+    return Observed(str((gradient * jnp.bfloat16(1)).dtype), reference="bfloat16")

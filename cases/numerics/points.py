@@ -910,3 +910,16 @@ def incomplete_beta_beside_another(env):
     alone = function(f32(2), f32(3), f32(0.5))[0]
     beside = function(f32(2, 1e4), f32(3, 1e4), f32(0.5, 0.5))[0]
     return Observed(alone == beside, reference=True)
+TABLES_BEFORE_INFINITY = deviation(
+    outcome="ok",
+    reason="at a point of the table, 0 is multiplied by the infinite slope",
+)
+
+
+@probe(deviations=[TABLES_BEFORE_INFINITY])
+def interpolation_before_infinity(env):
+    """`jnp.interp` at a point of its table is NaN if the next value is infinite, not in NumPy."""
+    x, points, values = f32(0.5, 1, 1.5, 2), f32(0, 1, 2), f32(1, 2, inf)
+    return Observed(
+        replace_nan(jax.jit(jnp.interp)(x, points, values)), reference=np.interp(x, points, values)
+    )

@@ -132,3 +132,27 @@ def bytes_viewed_as_int4(env):
     """`x.view(jnp.int4)` of bytes gives the lower and the upper half of each from 0.5.0 on."""
     result = jnp.asarray(np.int8([0x12, 0x34])).view(jnp.int4)
     return Observed(result.astype(np.int32), reference=np.int32([2, 1, 4, 3]))
+
+
+SEARCHES = {
+    "number_in_a_scalar": lambda: 1 in jnp.float32(1),
+    "number_in_a_column": lambda: 1 in jnp.ones((2, 1)),
+    "text": lambda: "a" in jnp.ones(2),
+    "none": lambda: None in jnp.ones(2),
+}
+
+
+@probe(
+    source="jax-ml/jax@c98c39cd6d1d",
+    params=[*SEARCHES],
+    records="up to 0.9.2, Python compares the elements one by one",
+)
+def search_in_an_array(env, name):
+    """`value in x` is a single operation from 0.10.0 on, and refuses what is no number in a vector.
+
+    Before, it was a loop of Python over the elements, to which all values are different from None
+    and from a text.
+    """
+    results = []
+    error = refusal(lambda: results.append(SEARCHES[name]()), "one-dimensional", "0-d", "None")
+    return results or error

@@ -147,22 +147,29 @@ TWO_AXES_REQUIRED = deviation(
     reason="weights had to have two axes, even if the axes were given",
     issue="jax-ml/jax@5466dd7b6d8b",
 )
+DIVIDED_BY_NO_INPUTS = deviation(
+    "jax<0.11.2",
+    params=["he_normal"],
+    error="ZeroDivisionError",
+    reason="the variance was a quotient by the number of inputs",
+)
 SMALL_WEIGHTS = {
     "orthogonal": (lambda i: i.orthogonal(), (3, 0)),
     "variance_scaling": (
         lambda i: i.variance_scaling(1.0, "fan_in", "normal", in_axis=[0], out_axis=[]),
         (4,),
     ),
+    "he_normal": (lambda i: i.he_normal(), (0, 3)),
 }
 
 
 @probe(
     source="jax-ml/jax@ef0184706de9",
     params=[*SMALL_WEIGHTS],
-    deviations=[DIVIDED_BY_NOTHING, TWO_AXES_REQUIRED],
+    deviations=[DIVIDED_BY_NOTHING, TWO_AXES_REQUIRED, DIVIDED_BY_NO_INPUTS],
 )
 def weights_of_unusual_shapes(env, name):
-    """Initial weights without columns, and along a single axis."""
+    """Initial weights without rows or columns, and along a single axis."""
     make, shape = SMALL_WEIGHTS[name]
     weights = make(jax.nn.initializers)(jax.random.key(0), shape)
     return Observed(weights.shape, reference=shape)

@@ -11,6 +11,7 @@ the time, and these words do not depend on it.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, defaults, deviation, probe
@@ -279,3 +280,30 @@ def refused_draws(env):
         "none": "ValueError: greater than 0",
     }
     return Observed(observed, reference=expected)
+
+
+BITS_OF_A_BYTE = deviation(
+    params=["bits"],
+    outcome="ok",
+    reason="bits are drawn in words of 8 to 64 bits, and 4 are rounded up to 8",
+)
+NO_INTEGERS_OF_FOUR_BITS = deviation(
+    "jax<0.7.2",
+    params=["randint"],
+    error="TypeError",
+    match="randint only accepts",
+    reason="integers of 4 bits were refused",
+)
+
+
+@probe(
+    params={"bits": {"name": "bits"}, "randint": {"name": "randint"}},
+    deviations=[BITS_OF_A_BYTE, NO_INTEGERS_OF_FOUR_BITS],
+)
+def draws_of_four_bits(env, name):
+    """`jax.random.bits` of uint4 is silently uint8; `randint` of uint4 works from 0.7.2 on."""
+    draws = {
+        "bits": lambda key: jax.random.bits(key, (8,), jnp.uint4),
+        "randint": lambda key: jax.random.randint(key, (8,), 0, 8, jnp.uint4),
+    }
+    return Observed(str(run_draw(draws[name]).dtype), reference="uint4")

@@ -313,3 +313,32 @@ def fetched(env):
     """`jax.device_get` of a key moves its words to a NumPy array, from 0.4.36 to 0.5.3."""
     key = jax.device_get(jax.random.wrap_key_data(jnp.asarray(key_words())))
     return {"class": type(key).__name__, "words": type(data(key)).__name__}
+
+
+MASKED_BY_NUMBERS = deviation(
+    "jax>=0.5",
+    params=["diagonal"],
+    error="ValueError",
+    match="Cannot convert_element_type",
+    reason="the elements are masked by numbers, to which keys cannot be converted",
+)
+NOT_FILLED_WITH_KEYS = deviation(
+    "jax<0.7.2",
+    params=["full"],
+    error="ValueError",
+    match="canonicalize_dtype called on extended dtype",
+    reason="the dtype of the key was canonicalised",
+)
+FUNCTIONS_OF_KEYS = {
+    "diagonal": (jnp.diagonal, (2,)),
+    "full": (lambda keys: jax.lax.full((3,), keys[0, 0]), (3,)),
+    "tril": (jnp.tril, (2, 2)),
+}
+
+
+@probe(params=[*FUNCTIONS_OF_KEYS], deviations=[MASKED_BY_NUMBERS, NOT_FILLED_WITH_KEYS])
+def rearranged_by(env, name):
+    """`jnp.diagonal` of keys is refused from 0.5.0 on; `lax.full` of a key works from 0.7.2 on."""
+    function, shape = FUNCTIONS_OF_KEYS[name]
+    keys = jax.random.split(jax.random.wrap_key_data(key_words()), (2, 2))
+    return Observed(function(keys).shape, reference=shape)

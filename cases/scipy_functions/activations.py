@@ -143,3 +143,16 @@ def slope_of_gelu_far_out(env):
     """The derivative of `gelu` of a large number is 1; it is silently NaN from 1e20 on."""
     slopes = jax.jit(jax.vmap(jax.grad(jax.nn.gelu)))(np.array([10, 1e10, 1e20], np.float32))
     return Observed(np.nan_to_num(np.asarray(slopes), nan=-777), reference=np.ones(3))
+
+
+ZERO_KEPT_ITS_SIGN = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    reason="the maximum of -0.0 and 0.0 was -0.0",
+)
+
+
+@probe(platforms=("cpu",), deviations=[ZERO_KEPT_ITS_SIGN])
+def relu_of_negative_zero(env):
+    """`relu(-0.0)` is 0.0 from 0.4.33 on, so 1 divided by it is positive; before, it was -0.0."""
+    return Observed(1 / jax.jit(jax.nn.relu)(np.array([-0.0], np.float32)), np.array([np.inf]))

@@ -175,3 +175,16 @@ def product_of_broadcast_elements(env):
     vector = sparse.BCOO((np.float32([3]), np.array([[3]], np.int32)), shape=(5,))
     product = jax.jit(lambda a, x: (a @ x).todense())(matrix, vector)
     return Observed(product, np.float32([0, 0, 0, 6, 0]))
+
+
+TRUTH_IS_COUNTED = deviation(
+    outcome="ok",
+    reason="the elements are converted to int32, because they may be added",
+)
+
+
+@probe(params={"bcoo": {"form": "BCOO"}, "bcsr": {"form": "BCSR"}}, deviations=[TRUTH_IS_COUNTED])
+def matrix_of_truth(env, form):
+    """`todense` of a sparse boolean matrix is silently int32, so `~` of it is a number."""
+    dense = getattr(sparse, form).fromdense(DENSE > 0).todense()
+    return Observed(~dense, reference=DENSE <= 0)
