@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -506,3 +507,119 @@ def lanes_of_a_rule(env, jit):
     mapped = jax.jit(jax.vmap(f)) if jit else jax.vmap(f)
     x = floats(3, 4)
     return Observed(jax.jvp(mapped, (x,), (x,)), (floats(0, 0), floats(15, 20)))
+
+
+def with_forward_rule(**options):
+    """Return `x * n + m` whose derivative is `first + 10 * second`, from a `custom_jvp` rule."""
+    f = jax.custom_jvp(lambda n, x, m: x * n + m, **options)
+    f.defjvp(lambda a, b, primals, tangents: (primals[0] * a + b, tangents[0] * (a + 10 * b)))
+    return f
+
+
+def with_backward_rule(**options):
+    """Return `x * n + m` whose derivative is `first + 10 * second`, from a `custom_vjp` rule."""
+    f = jax.custom_vjp(lambda n, x, m: x * n + m, **options)
+    f.defvjp(lambda n, x, m: (x * n + m, None), lambda a, b, _, slope: (slope * (a + 10 * b),))
+    return f
+
+
+KINDS_OF_RULE = {"custom_jvp": with_forward_rule, "custom_vjp": with_backward_rule}
+ORDER_OF_THE_NUMBERS = deviation(
+    "jax<0.6.2",
+    outcome="ok",
+    reason="a rule received its static arguments in the order of the numbers",
+)
+
+
+@probe(
+    source="jax-ml/jax@0a1ada83ec97",
+    params=[*KINDS_OF_RULE],
+    deviations=[ORDER_OF_THE_NUMBERS],
+)
+def unsorted_nondiff_argnums(env, name):
+    """With `nondiff_argnums=(2, 0)`, a rule receives argument 0, then argument 2, from 0.6.2 on.
+
+    Before, it received argument 2 first. Nothing warns of it: the rule silently mixes them up.
+    """
+    f = KINDS_OF_RULE[name](nondiff_argnums=(2, 0))
+    return Observed(jax.grad(f, 1)(3.0, 1.0, 7.0), np.float64(73))
+
+
+NUMBER_FOR_AN_INTEGER = deviation(
+    "jax<0.4.34",
+    outcome="ok",
+    reason="the tangent of an integer was an integer 0",
+)
+
+
+@program(source="jax-ml/jax@018189491bde", deviations=[NUMBER_FOR_AN_INTEGER])
+def product_with_an_integer(env):
+    """A `custom_jvp` rule cannot compute with the tangent of an integer argument from 0.4.34 on.
+
+    Its dtype is float0. Before, it was an integer 0, so that the rule of a product worked.
+    """
+    f = jax.custom_jvp(lambda x, n: x * n)
+    f.defjvp(lambda p, t: (p[0] * p[1], t[0] * p[1] + p[0] * t[1]))
+    return Program(
+        jax.grad(f), (np.float32(2), np.int32(3)), reference=raises("TypeError", match="float0")
+    )
+
+
+TANGENTS_OF_AN_INTEGER = {
+    "integer": lambda: jnp.zeros((), jnp.int32),
+    "float0": lambda: np.zeros((), jax.dtypes.float0),
+}
+TANGENT_OF_THE_SAME_DTYPE = deviation(
+    "jax<0.4.34",
+    params=["float0"],
+    error="TypeError",
+    match="float0",
+    reason="a tangent had to be of the dtype of its result",
+)
+TANGENT_IS_FLOAT0 = deviation(
+    "jax>=0.4.34",
+    params=["integer"],
+    error="TypeError",
+    match="float0",
+    reason="the tangent of an integer must be of dtype float0",
+)
+
+
+@probe(
+    source="jax-ml/jax@018189491bde",
+    params=[*TANGENTS_OF_AN_INTEGER],
+    deviations=[TANGENT_OF_THE_SAME_DTYPE, TANGENT_IS_FLOAT0],
+)
+def tangent_of_an_integer_result(env, name):
+    """A `custom_jvp` rule returns a float0 zero as the tangent of an integer from 0.4.34 on.
+
+    Before, it had to return an integer zero, which is refused now.
+    """
+
+    def rule(primals, tangents):
+        return f(*primals), (2 * tangents[0], TANGENTS_OF_AN_INTEGER[name]())
+
+    f = jax.custom_jvp(lambda x: (2 * x, jnp.int32(7)))
+    f.defjvp(rule)
+    return Observed(jax.grad(lambda x: f(x)[0])(np.float32(3)), np.float64(2))
+
+
+CALLBACK_DIFFERENTIATED = deviation(
+    "jax<0.4.36",
+    error="ValueError",
+    match="IO callbacks do not support JVP",
+    reason="the callback was differentiated although the function has a rule",
+)
+
+
+@probe(source="jax-ml/jax@c36e1f7c1ad4", deviations=[CALLBACK_DIFFERENTIATED])
+def callback_in_a_function_with_a_rule(env):
+    """The gradient of a `custom_jvp` function that calls `io_callback` works from 0.4.36 on."""
+
+    def square(x):
+        jax.experimental.io_callback(lambda _: None, None, x)
+        return x * x
+
+    f = jax.custom_jvp(square)
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * primals[0] * tangents[0]))
+    return Observed(jax.grad(f)(np.float32(3)), np.float64(6))

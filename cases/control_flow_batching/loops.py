@@ -127,6 +127,29 @@ def carry_that_is_only_read(env):
     )
 
 
+READ_ONLY_CARRIES_DIFFERENTIATED = deviation(
+    "jax<0.6",
+    error="ValueError",
+    match="Reverse-mode differentiation does not work for lax.while_loop",
+    reason="all carries of a loop were differentiated, also those that the body only reads",
+    issue="jax-ml/jax#27970",
+)
+
+
+@probe(source="jax-ml/jax#27970", deviations=[READ_ONLY_CARRIES_DIFFERENTIATED])
+def slope_of_a_carry_that_is_only_read(env):
+    """Reverse mode accepts a `while_loop` that returns the differentiated carry unchanged.
+
+    Before 0.6.0 it was a ValueError.
+    """
+
+    def fn(x):
+        count, y = lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1]), (0, x))
+        return count * y**2
+
+    return Observed(jax.jit(jax.grad(fn))(np.float32(2)), np.float64(12))
+
+
 READ_ONLY_CARRIES_IN_LOOP = deviation(
     "jax<0.6",
     outcome="ok",

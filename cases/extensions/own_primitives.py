@@ -159,6 +159,29 @@ def taylor_series_of_a_copy(env):
     return Observed(jnp.round(jnp.stack(terms), 3), floats(6, 2))
 
 
+FUNCTIONS_WITH_RULES = {"relu": jax.nn.relu, "softplus": jax.nn.softplus}
+RULE_OF_AN_ENDED_TRACE = deviation(
+    "jax>=0.4.36",
+    error="UnexpectedTracerError|AttributeError",
+    reason="the rule of a function with its own derivative runs outside of the trace of the series",
+    issue="jax-ml/jax@c36e1f7c1ad4",
+)
+
+
+@probe(
+    source="jax-ml/jax@c36e1f7c1ad4",
+    params=[*FUNCTIONS_WITH_RULES],
+    deviations=[RULE_OF_AN_ENDED_TRACE],
+)
+def taylor_series_of_a_function_with_a_rule(env, name):
+    """`jet` fails from 0.4.36 on for functions with a `custom_jvp` rule, such as `jax.nn.relu`."""
+    series = ((jnp.float32(1), jnp.float32(0)),)
+    _, terms = jet(FUNCTIONS_WITH_RULES[name], (jnp.float32(2),), series)
+    slope = 1 / (1 + np.exp(-2.0))
+    expected = {"relu": [1.0, 0], "softplus": [slope, slope * (1 - slope)]}
+    return Observed(jnp.stack(terms), np.array(expected[name]))
+
+
 @probe(source="jax-ml/jax#11930")
 def profiled(env):
     """Profiler annotations change no result, within a trace or not."""

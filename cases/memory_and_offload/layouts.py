@@ -45,13 +45,14 @@ NO_LAYOUTS = deviation(
 )
 BYTES_TAKEN_AS_ROWS = deviation(
     "jax>=0.7,<0.10",
-    params=["move"],
+    params=["move", "copy"],
     outcome="ok",
     reason="the bytes of the columns were copied, and taken for rows",
 )
 MOVES = {
     "put": lambda x, _: x,
     "move": jax.device_put,
+    "copy": lambda x, _: jax.device_put(x, *x.devices(), may_alias=False),
     "compute": lambda x, _: x + 0,
 }
 
@@ -62,7 +63,7 @@ MOVES = {
     deviations=[NO_LAYOUTS, BYTES_TAKEN_AS_ROWS],
 )
 def stored_by_columns(env, name):
-    """A matrix that is stored by columns keeps its values when it is moved to another device."""
+    """A matrix that is stored by columns keeps its values when it is moved or copied."""
     first, second = env.devices[:2]
     x = jax.device_put(MATRIX, with_order((1, 0), first))
     return Observed(
