@@ -177,6 +177,24 @@ def vector_of_a_tree(env):
     )
 
 
+DTYPE_OF_PYTHON_NUMBERS = deviation(
+    "jax<0.7.2",
+    error="TypeError",
+    match="unravel function given array of dtype",
+    reason="numbers of Python counted as numbers of 64 bits, which are converted back",
+)
+
+
+@probe(deviations=[DTYPE_OF_PYTHON_NUMBERS])
+def vector_of_python_numbers(env):
+    """A tree of Python numbers can be unravelled from a vector of another dtype from 0.7.2 on.
+
+    Fractions then silently take the place of integers. Before, it was a TypeError.
+    """
+    _, unravel = ravel_pytree({"a": 1, "b": 2})
+    return Observed(unravel(floats(0.5, 1.5)), {"a": np.float64(0.5), "b": np.float64(1.5)})
+
+
 INTEGERS_ROUNDED = deviation(
     outcome="ok",
     reason="uint32 and float32 promote to float32, which has 24 bits for an integer",

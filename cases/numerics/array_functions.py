@@ -171,6 +171,42 @@ def top_of_two_billion(env):
     return Observed(outcome, reference="ValueError: overflow")
 
 
+BEYOND_MEMORY = {
+    "bytes": lambda: jnp.arange(2**45),
+    "elements": lambda: jnp.zeros((2**32, 2**32)),
+}
+DIVISION_BY_ZERO = deviation(
+    "jax>=0.9.1,!=0.10.0,!=0.10.1,!=0.10.2,!=0.11.0",
+    params=["bytes"],
+    outcome="crashed",
+    reason="the process ends with a division by zero (SIGFPE)",
+)
+CHECK_FAILS = deviation(
+    "jax>=0.9.1,<0.11",
+    params=["elements"],
+    outcome="crashed",
+    reason="a check of the number of elements ends the process (SIGABRT)",
+)
+
+
+@probe(
+    platforms=("cpu",),
+    params=[*BEYOND_MEMORY],
+    deviations=[DIVISION_BY_ZERO, CHECK_FAILS],
+)
+def array_beyond_memory(env, name):
+    """An array that no memory can hold is a RuntimeError, which a program can catch.
+
+    The number of bytes of one array is beyond memory, the number of elements of the other is
+    beyond 64 bits. From 0.9.1 on some releases end the process.
+    """
+    try:
+        BEYOND_MEMORY[name]().block_until_ready()
+    except RuntimeError:
+        return Observed("RuntimeError", reference="RuntimeError")
+    return Observed("made", reference="RuntimeError")
+
+
 UNSIGNED_NEGATED = deviation(
     "jax<0.4.31",
     outcome="ok",

@@ -166,6 +166,31 @@ def index_out_of_bounds(env, name):
     return Observed(observed, {**expected, -1: "none"})
 
 
+UNNOTICED_OUTSIDE_OF_JIT = deviation(
+    "jax>=0.9.1",
+    params=["eager"],
+    outcome="ok",
+    reason="outside of jit the index is clipped before it is checked",
+)
+
+
+@probe(
+    source="jax-ml/jax#15390",
+    params={"eager": {"jit": False}, "jit": {"jit": True}},
+    deviations=[UNNOTICED_OUTSIDE_OF_JIT],
+)
+def index_to_be_clipped(env, jit):
+    """`index_checks` report an index of `x.at[i].get(mode="clip")` that is out of bounds."""
+    f = checkify.checkify(
+        lambda x, i: jnp.asarray(x).at[i].get(mode="clip"), errors=checkify.index_checks
+    )
+    error, value = (jax.jit(f) if jit else f)(THREE, np.int32(5))
+    return Observed(
+        (message(error).split(":")[0], value),
+        ("out-of-bounds indexing for array of shape (3,)", THREE[2]),
+    )
+
+
 COUNTED_BEYOND_THE_END = deviation(
     "jax<0.12",
     outcome="ok",
