@@ -32,6 +32,21 @@ def format_specification(env):
     )
 
 
+FIRST_PIECE_DECIDES = deviation(
+    "jax>=0.7.2",
+    outcome="ok",
+    reason="a format whose first brace is escaped counts as one without fields",
+    issue="jax-ml/jax@1b556f2e7444",
+)
+
+
+@probe(source="jax-ml/jax@1b556f2e7444", deviations=[FIRST_PIECE_DECIDES])
+def escaped_brace_first(env):
+    """`jax.debug.print("{{x}}: {}", x)` prints the format itself from 0.7.2 on."""
+    lines = printed(lambda x: jax.debug.print("{{x}}: {}", x), floats(1.5))
+    return Observed(lines, ["{x}: 1.5"])
+
+
 PRINT_OPTIONS_LOST = deviation(
     "jax<0.5",
     outcome="ok",

@@ -91,6 +91,26 @@ def name_that_is_not_there(env, op, check=True):
     return Observed(outcome, reference="NameError: unbound axis name: z")
 
 
+ENDED_BY_THE_COMPILER = deviation(
+    "jax>=0.11",
+    outcome="crashed",
+    reason="the compiler ends the process (SIGABRT)",
+)
+
+
+@probe(
+    devices=4,
+    platforms=("cpu",),
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[ENDED_BY_THE_COMPILER],
+)
+def axis_given_twice(env, check):
+    """`psum` over the same axis twice, as in `psum(x, ("x", "x"))`, is a ValueError."""
+    fn = map_shards(env, lambda x: lax.psum(x, ("x", "x")), P("x"), P(), check=check)
+    outcome = ending(jax.jit(fn), numbers(env, 16), words=("repeated axis",))
+    return Observed(outcome, reference="ValueError: repeated axis")
+
+
 NO_HINT_YET = deviation(
     "jax<0.7",
     params=["psum", "axis_index"],
