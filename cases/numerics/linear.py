@@ -734,7 +734,7 @@ def gradient_of_a_lower_triangle(env):
         return jax.lax.linalg.cholesky(a, symmetrize_input=False).sum()
 
     value, gradient = jax.jit(jax.value_and_grad(total))(a)
-    # The factor of [[p, .], [q, r]] is [[s, 0], [q / s, t]] with s * s = p and t * t = r - q * q / p.
+    # The factor of [[p, .], [q, r]] is [[s, 0], [q / s, t]].
     p, q, r = 4.0, 1.0, 3.0
     s, t = np.sqrt(p), np.sqrt(r - q**2 / p)
     by_p = 1 / (2 * s) - q / (2 * p * s) + q**2 / (2 * t * p**2)

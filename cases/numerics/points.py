@@ -910,6 +910,8 @@ def incomplete_beta_beside_another(env):
     alone = function(f32(2), f32(3), f32(0.5))[0]
     beside = function(f32(2, 1e4), f32(3, 1e4), f32(0.5, 0.5))[0]
     return Observed(alone == beside, reference=True)
+
+
 TABLES_BEFORE_INFINITY = deviation(
     outcome="ok",
     reason="at a point of the table, 0 is multiplied by the infinite slope",
