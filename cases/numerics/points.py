@@ -900,16 +900,16 @@ LOOPED_TOGETHER = deviation(
 
 
 @probe(source="jax-ml/jax@6842e98ca156", deviations=[LOOPED_TOGETHER])
-def incomplete_beta_beside_another(env):
-    """An element of `betainc` does not depend on the elements beside it, from 0.12.0 on.
+def incomplete_beta_next_to_another(env):
+    """An element of `betainc` does not depend on the elements next to it, from 0.12.0 on.
 
-    Before, `betainc(2, 3, 0.5)` was 0.6874998 alone and 0.6875007 beside an element that takes
-    more steps. It is 0.6875.
+    Before, `betainc(2, 3, 0.5)` was 0.6874998 alone and 0.6875007 next to an element that
+    takes more steps. It is 0.6875.
     """
     function = jax.jit(special.betainc)
     alone = function(f32(2), f32(3), f32(0.5))[0]
-    beside = function(f32(2, 1e4), f32(3, 1e4), f32(0.5, 0.5))[0]
-    return Observed(alone == beside, reference=True)
+    together = function(f32(2, 1e4), f32(3, 1e4), f32(0.5, 0.5))[0]
+    return Observed(alone == together, reference=True)
 
 
 TABLES_BEFORE_INFINITY = deviation(
