@@ -185,7 +185,7 @@ DTYPE_OF_PYTHON_NUMBERS = deviation(
 )
 
 
-@probe(deviations=[DTYPE_OF_PYTHON_NUMBERS])
+@probe(source="jax-ml/jax@b5dbfdd21835", deviations=[DTYPE_OF_PYTHON_NUMBERS])
 def vector_of_python_numbers(env):
     """A tree of Python numbers can be unravelled from a vector of another dtype from 0.7.2 on.
 

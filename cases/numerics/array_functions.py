@@ -190,6 +190,7 @@ CHECK_FAILS = deviation(
 
 
 @probe(
+    source="jax-ml/jax#38826",
     platforms=("cpu",),
     params=[*BEYOND_MEMORY],
     deviations=[DIVISION_BY_ZERO, CHECK_FAILS],

@@ -310,7 +310,12 @@ LARGE_PARAMETERS = {
 }
 
 
-@probe(params=[*LARGE_PARAMETERS], rtol=1e-3, deviations=[LOGARITHMS_OF_GAMMA_CANCEL])
+@probe(
+    source="jax-ml/jax@30d1a8a80f60",
+    params=[*LARGE_PARAMETERS],
+    rtol=1e-3,
+    deviations=[LOGARITHMS_OF_GAMMA_CANCEL],
+)
 def probability_with_large_parameters(env, name):
     """Some probabilities in float32 are silently wrong by a sixth or more for large parameters.
 
@@ -331,7 +336,7 @@ COUNTS = {
 }
 
 
-@probe(params=[*COUNTS], deviations=[FRACTIONS_ARE_NOT_EXCLUDED])
+@probe(source="jax-ml/jax@30d1a8a80f60", params=[*COUNTS], deviations=[FRACTIONS_ARE_NOT_EXCLUDED])
 def probability_of_a_fraction(env, name):
     """A count cannot be 2.5, so its probability is 0 in SciPy, and in JAX for `poisson` alone."""
     counts = f32(2, 2.5)
@@ -355,7 +360,9 @@ SLOPES_AT_AN_EDGE = {
 }
 
 
-@probe(params=[*SLOPES_AT_AN_EDGE], deviations=[ZERO_TIMES_INFINITY])
+@probe(
+    source="jax-ml/jax@30d1a8a80f60", params=[*SLOPES_AT_AN_EDGE], deviations=[ZERO_TIMES_INFINITY]
+)
 def slope_at_an_edge(env, name):
     """The derivative of a log-density is NaN where a term is 0 * log(0), as at a probability of 0.
 

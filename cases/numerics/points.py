@@ -918,7 +918,7 @@ TABLES_BEFORE_INFINITY = deviation(
 )
 
 
-@probe(deviations=[TABLES_BEFORE_INFINITY])
+@probe(source="jax-ml/jax#3949", deviations=[TABLES_BEFORE_INFINITY])
 def interpolation_before_infinity(env):
     """`jnp.interp` at a point of its table is NaN if the next value is infinite, not in NumPy."""
     x, points, values = f32(0.5, 1, 1.5, 2), f32(0, 1, 2), f32(1, 2, inf)

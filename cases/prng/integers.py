@@ -297,6 +297,7 @@ NO_INTEGERS_OF_FOUR_BITS = deviation(
 
 
 @probe(
+    source="jax-ml/jax@a7b01146f219",
     params={"bits": {"name": "bits"}, "randint": {"name": "randint"}},
     deviations=[BITS_OF_A_BYTE, NO_INTEGERS_OF_FOUR_BITS],
 )

@@ -336,7 +336,11 @@ FUNCTIONS_OF_KEYS = {
 }
 
 
-@probe(params=[*FUNCTIONS_OF_KEYS], deviations=[MASKED_BY_NUMBERS, NOT_FILLED_WITH_KEYS])
+@probe(
+    source="jax-ml/jax@ee0469088750",
+    params=[*FUNCTIONS_OF_KEYS],
+    deviations=[MASKED_BY_NUMBERS, NOT_FILLED_WITH_KEYS],
+)
 def rearranged_by(env, name):
     """`jnp.diagonal` of keys is refused from 0.5.0 on; `lax.full` of a key works from 0.7.2 on."""
     function, shape = FUNCTIONS_OF_KEYS[name]

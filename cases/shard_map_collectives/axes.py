@@ -99,6 +99,7 @@ ENDED_BY_THE_COMPILER = deviation(
 
 
 @probe(
+    source="jax-ml/jax@baf24496d1fa",
     devices=4,
     platforms=("cpu",),
     params={"check_on": {"check": True}, "check_off": {"check": False}},

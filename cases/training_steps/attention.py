@@ -192,7 +192,7 @@ WEIGHTS_ARE_ROUNDED = deviation(
 )
 
 
-@probe(releases="jax>=0.4.31", deviations=[WEIGHTS_ARE_ROUNDED])
+@probe(source="jax-ml/jax@df6080f3460c", releases="jax>=0.4.31", deviations=[WEIGHTS_ARE_ROUNDED])
 def attention_of_integers(env):
     """Attention to integers is silently 0 for more than one key; the mean of equal keys is right.
 
