@@ -126,3 +126,27 @@ def donated_position_from_the_end(env, mapped):
         x, y = (jax.device_put(np.ones(8, np.float32)) for _ in range(2))
     add(x, y)
     return Observed([x.is_deleted(), y.is_deleted()], reference=[False, True])
+
+
+TRACED_BY_NAME = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="a position from the end stood for no name, so an argument by keyword was traced",
+    issue="jax-ml/jax@462e5c603a6c",
+)
+
+
+@probe(source="jax-ml/jax@462e5c603a6c", deviations=[TRACED_BY_NAME])
+def position_from_the_end_by_keyword(env):
+    """With `static_argnums=-1`, the last argument is static by keyword, too, from 0.12.0 on.
+
+    Before, it was silently traced if it was passed by keyword. With `static_argnums=1` it is not.
+    """
+    kinds = []
+
+    def scale(x, n):
+        kinds.append(type(n).__name__)
+        return x * n
+
+    jax.jit(scale, static_argnums=-1)(2.0, n=3)
+    return Observed(kinds[0], reference="int")

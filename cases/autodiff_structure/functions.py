@@ -304,3 +304,27 @@ def branch_on_the_value(env):
         jax.grad(fn)(0.5),
     ]
     return Observed(np.float64(derivatives), np.array([4.0, 4, 4, -1]))
+
+
+KEYWORDS_DROPPED = deviation(
+    "jax>=0.10.2,<0.12",
+    outcome="ok",
+    reason="the forward function accepted keyword arguments and did not pass them on",
+    issue="jax-ml/jax@d19916fe372a",
+)
+
+
+@probe(source="jax-ml/jax@ae6a18d70d9c", releases="jax>=0.6.1", deviations=[KEYWORDS_DROPPED])
+def keyword_of_a_forward_function(env):
+    """The forward function of `jax.fwd_and_bwd` passes keyword arguments on.
+
+    From 0.10.2 to 0.11.2 it silently ignored them: values and gradients were those of the default.
+    """
+
+    def scaled(x, factor=1.0):
+        return factor * x**2
+
+    forward, backward = jax.fwd_and_bwd(scaled, argnums=0)
+    value, residuals = forward(np.float32(3), factor=10.0)
+    gradient = backward(residuals, np.float32(1))
+    return Observed((value, gradient), reference=(np.float64(90), np.float64(60)))

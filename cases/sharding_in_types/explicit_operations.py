@@ -747,3 +747,26 @@ def joined_with_ones(env, name):
     with env.compat.set_mesh(mesh):
         out = jax.jit(lambda a: f(jnp, a))(put(mesh, a, "x"))
     return Observed((format_spec(out), out), (spec, f(np, a)))
+
+
+REVERSED_BY_INDEX = deviation(
+    "jax>=0.7,<0.12",
+    outcome="ok",
+    reason="Python asked for one element after another, whose sharding is ambiguous",
+    issue="jax-ml/jax@4119d5365ada",
+)
+
+
+@probe(source="jax-ml/jax@4119d5365ada", releases="jax>=0.5.3", deviations=[REVERSED_BY_INDEX])
+def read_forwards_and_backwards(env):
+    """`reversed(x)` of a sharded array gives its elements, as a loop over it does.
+
+    From 0.7.0 to 0.11.2 it was a ShardingTypeError on Explicit axes.
+    """
+    mesh, a = make_two_device_mesh(env), numbers(4)
+    x = put(mesh, a, "x")
+    outcomes = {
+        "loop": ending(lambda: [float(v) for v in x]),
+        "reversed": ending(lambda: [float(v) for v in reversed(x)]),
+    }
+    return Observed(outcomes, {"loop": "accepted", "reversed": "accepted"})
