@@ -253,7 +253,7 @@ def test_an_interrupted_run_ends_its_workers(idle: Bench, opener: Opener, begun:
     start = time.monotonic()
     results.close()
     assert time.monotonic() - start < 60
-    assert psutil.wait_procs(watched, timeout=60)[1] == []
+    assert psutil.wait_procs(watched, timeout=2)[1] == []
     assert opener.processes == []
 
 
@@ -276,7 +276,7 @@ def test_an_interrupted_run_leaves_no_strays_and_no_folders(idle: Bench, opener:
     pid, folder = report.read_text().split()
     stray = psutil.Process(int(pid))
     results.close()
-    assert psutil.wait_procs([stray], timeout=60)[1] == []
+    assert psutil.wait_procs([stray], timeout=2)[1] == []
     assert not Path(folder).exists()
 
 

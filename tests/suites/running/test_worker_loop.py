@@ -51,13 +51,13 @@ def message_of(one: FinishedJob) -> str:
 @pytest.mark.parametrize("forks", [False, True])
 def test_end_of_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
     """Later tests run in the next session."""
-    found = run_in(write(tmp_path, {"test_one.py": NASTY}), timeout=5.0, forks=forks)
+    found = run_in(write(tmp_path, {"test_one.py": NASTY}), timeout=2.0, forks=forks)
     good = dict.fromkeys(("test_a", "test_b", "test_c"), Outcome.OK)
     crashed = dict.fromkeys(("test_segfault", "test_exit", "test_closes"), Outcome.CRASHED)
     assert outcomes(found) == {**good, **crashed, "test_hang": Outcome.TIMED_OUT}
     assert message_of(found["test_segfault"]) == "the process was ended by SIGSEGV"
     assert message_of(found["test_exit"]) == "the process exited with status 5"
-    assert message_of(found["test_hang"]) == "no end within the timeout of 5 s"
+    assert message_of(found["test_hang"]) == "no end within the timeout of 2 s"
 
 
 @pytest.mark.long(keep=1)
