@@ -81,7 +81,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _list_left_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the long tests that a sample lacks: it keeps some parameters of a test, spread evenly.
 
-    The choice is among the tests that are selected, so a test that is named by its id runs.
+    The choice is among the collected parameters: one that is named by its id is kept if `keep` is
+    at least 1.
     """
     functions: dict[str, list[tuple[pytest.Item, int]]] = {}
     for item in items:

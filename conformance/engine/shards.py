@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 OPEN = 20.0
 """Estimated seconds to provide a cell's environment and start its worker."""
 _ROUNDING = 1e-9
+"""Relative difference below which two durations count as equal."""
 
 
 @dataclass(slots=True)
@@ -62,13 +63,13 @@ def split_into_shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list
     kinds = [list(some) for _, some in groupby(jobs, get_required_accelerator)]
     if len(kinds) > count:
         kinds = [list(jobs)]
+    durations = [seconds(job) for job in jobs]
     # Longer batches than the longest job would make the longest shard longer than jobs do.
-    longest = max(map(seconds, jobs), default=0.0)
-    limit = min(sum(map(seconds, jobs)) / (ROUNDS * count), longest)
+    limit = min(sum(durations) / (ROUNDS * count), max(durations, default=0.0))
     batches = [list(cut_batches(own, limit, seconds)) for own in kinds]
     least = max((batch.seconds for own in batches for batch in own), default=0.0)
     # Floating-point sums depend on their order: rounding must not make one shard too few.
-    most = (sum(map(seconds, jobs)) + OPEN * len(jobs)) * (1 + _ROUNDING)
+    most = (sum(durations) + OPEN * len(jobs)) * (1 + _ROUNDING)
     while most - least > _ROUNDING * most:
         middle = (least + most) / 2
         if len(_fill(batches, middle)) > count:

@@ -51,7 +51,8 @@ class GoldenStore:
         self.root = case_folder
         # Threads that judge cells share one store.
         self._lock = threading.Lock()
-        # By topic and id of the case: its folder takes longer to name than its golden to look up.
+        # Keyed by topic and id of the case: building the path of its folder takes longer than the
+        # lookup.
         self._documents: dict[tuple[str, str], GoldenDocument | None] = {}
         self._contents: dict[tuple[str, str, str], Any] = {}
 

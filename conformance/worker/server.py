@@ -83,12 +83,6 @@ class Server(RequestLoop):
     def _prepare(self) -> str:
         """Warm the server; return why it cannot fork, empty if it can."""
         gc.disable()  # the many objects that these imports make stay alive
-        reason = self._warm()
-        self._freeze()
-        gc.enable()
-        return reason
-
-    def _warm(self) -> str:
         self._imports = ImportGraph()
         with self._imports.record():
             scout.warm()
@@ -101,6 +95,8 @@ class Server(RequestLoop):
                 if not self._handle_events():
                     raise SystemExit  # the orchestrator is gone
             reason = scout.find_fork_hazard()
+        self._freeze()
+        gc.enable()
         return reason
 
     def _freeze(self) -> None:
