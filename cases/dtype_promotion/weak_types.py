@@ -323,7 +323,7 @@ GRADIENT_IS_STRONG = deviation(
 
 
 @probe(
-    params={"beta": {"name": "beta"}, "betaln": {"name": "betaln"}},
+    params=["beta", "betaln"],
     deviations=[GRADIENT_IS_STRONG],
 )
 def gradient_of_a_beta_function(env, name):

@@ -298,7 +298,7 @@ NO_INTEGERS_OF_FOUR_BITS = deviation(
 
 @probe(
     source="jax-ml/jax@a7b01146f219",
-    params={"bits": {"name": "bits"}, "randint": {"name": "randint"}},
+    params=["bits", "randint"],
     deviations=[BITS_OF_A_BYTE, NO_INTEGERS_OF_FOUR_BITS],
 )
 def draws_of_four_bits(env, name):
