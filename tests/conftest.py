@@ -210,7 +210,9 @@ def bench(shared_bench: Bench, tmp_path: Path) -> Bench:
     return shared_bench.at(tmp_path)
 
 
-@pytest.fixture(scope="session", params=["0.4.30", "0.7.2", NEWEST])
+@pytest.fixture(
+    scope="session", params=["0.4.30", pytest.param("0.7.2", marks=pytest.mark.long), NEWEST]
+)
 def bench_of_each_age(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:

@@ -22,6 +22,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "PROGRAMS", 20)
 
 
+@pytest.mark.long
 def test_a_release_has_no_findings_against_itself(project: Project) -> None:
     """The folder has the log and a page; it cannot be used again without --resume."""
     short = ("fuzz", "--cell", NEWEST, "--minutes", "0.001", "--run", "here")

@@ -134,6 +134,7 @@ def test_callback_is_not_separable(project: Project) -> None:
     assert "jaxlib makes the difference" in ending.out
 
 
+@pytest.mark.long
 def test_script_is_recorded_as_it_is(project: Project) -> None:
     """Its own imports and prints; the values that it prints differ."""
     project.write(

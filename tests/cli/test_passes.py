@@ -221,6 +221,7 @@ def test_interrupted_passes_leaves_no_process(project: Project, tmp_path: Path) 
     assert len(gone) == len(children)
 
 
+@pytest.mark.long
 def test_passes_finds_a_tpu_compiler_pass_by_a_fact(project: Project) -> None:
     """Nothing is executed, so a fact is compared; passes that XLA needs are skipped."""
     ending = project.run(

@@ -184,7 +184,6 @@ def run_alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
 
 
 @pytest.mark.long(keep=2)
-@pytest.mark.long(keep=2)
 @pytest.mark.cell
 @pytest.mark.parametrize(
     ("case", "code", "message"),
@@ -259,6 +258,7 @@ def test_repro_raises_the_recorded_signature(project: Project) -> None:
     assert "Known to be seen on every release (`a/b#1`)." in ending.out
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_repro_issue_has_the_first_bad_release(project: Project) -> None:
     """The steps of the search go to standard error."""

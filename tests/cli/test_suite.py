@@ -156,6 +156,7 @@ def test_with_package_is_importable_in_the_suite(project: Project) -> None:
     assert "does not go with mine" in ending.err
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_invalid_suite_runs_are_refused(project: Project) -> None:
     """One error line each."""

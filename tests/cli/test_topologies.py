@@ -51,6 +51,7 @@ def test_topologies_refuses_cells_without_a_plugin(new_project: MakeProject, cel
     assert f"the plugin of one compile-only cell, got {cell}; expected e.g. --cell" in ending.error
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_topologies_shows_what_an_older_libtpu_refuses(new_project: MakeProject) -> None:
     """With the message of libtpu."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cell
 
 
-@pytest.mark.long(keep=2)
 @pytest.mark.long(keep=3)
 @pytest.mark.parametrize(
     "name",

@@ -25,7 +25,6 @@ def trials(tmp_path_factory: pytest.TempPathFactory, envs: Path) -> Trials:
     return made
 
 
-@pytest.mark.long(keep=1)
 @pytest.mark.long(keep=2)
 @pytest.mark.parametrize("number", range(6))
 def test_a_killed_run_ends_as_an_undisturbed_one(trials: Trials, number: int) -> None:

@@ -117,6 +117,7 @@ def test_batches_have_a_size(executor: WorkerExecutor) -> None:
     assert len({each["jit"].leaves[0].data for each in results}) == 5
 
 
+@pytest.mark.long(keep=1)
 def test_a_release_does_not_differ_from_itself(executor: WorkerExecutor) -> None:
     """Nor a mode from another, nor a result from NumPy; nearly all programs are valid."""
     planned = executor.bench.planned

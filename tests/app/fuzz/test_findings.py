@@ -40,6 +40,7 @@ def make_folders(folder: Path, lines: list[str]) -> FindingFolders:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.cell
 def test_a_new_finding_has_a_case_that_declares_the_change(tmp_path: Path) -> None:
     """Proposed once: an edited one stays."""

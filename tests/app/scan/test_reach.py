@@ -137,7 +137,6 @@ def test_hits_are_ranked_by_what_a_test_reaches(code: Path, release: str) -> Non
     assert f"1 process with jax {release}; reached " in lines[-2]
 
 
-@pytest.mark.long(keep=1)
 @pytest.mark.long
 @pytest.mark.cell("3.11", "3.12")
 @pytest.mark.parametrize("release", [OLD, LATER])

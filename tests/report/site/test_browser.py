@@ -62,6 +62,7 @@ def test_cell_tells_outcome_conformance_and_verdict(visit: Open, full_site: Path
         assert words in seen.page.locator("#tip").inner_text()
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("words", "cases"),
     [("mended", ["mended"]), ("axis away", ["broken"]), ("SHAPES ev", ["even"]), ("zzz", [])],
@@ -278,6 +279,7 @@ def test_without_scripts(visit: Open, full_site: Path) -> None:
     assert seen.page.locator("h1").inner_text() == "shapes/broken"
 
 
+@pytest.mark.long(keep=2)
 @every_page
 def test_narrow_screen(visit: Open, full_site: Path, page: str) -> None:
     """On a phone no page is wider than its window; the matrix scrolls in its own box."""
@@ -309,6 +311,7 @@ def test_print(visit: Open, full_site: Path) -> None:
     assert len(seen.page.pdf()) > 10_000
 
 
+@pytest.mark.long(keep=4)
 @both_themes
 @every_page
 def test_accessible(visit: Open, full_site: Path, page: str, theme: str) -> None:

@@ -84,6 +84,7 @@ def test_effects_filter(visit: Open, upgrade_site: Path) -> None:
     assert len(shown(other)) == 4
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -168,6 +169,7 @@ def test_without_scripts(visit: Open, upgrade_site: Path) -> None:
     assert index.page.url.endswith(UPGRADE)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_accessible(visit: Open, upgrade_site: Path, theme: str) -> None:
     """Axe finds nothing serious, also with a filter set."""

@@ -101,6 +101,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.cell
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_code_traces_to_the_same_jaxpr(bench: Bench, name: str) -> None:
