@@ -66,7 +66,7 @@ class NodeState:
 
 
 class _NodeKind(NamedTuple):
-    """What decides whether there is a batch for a node with a free slot.
+    """State of a node that decides whether there is a batch for its free slot.
 
     Attributes:
         machine: Id of its machine, empty if no batch there has to wait for another one.

@@ -106,8 +106,8 @@ def compare_results(
     """Return the most severe difference of two results, None if there is none.
 
     Args:
-        a: One result.
-        b: The other result.
+        a: Result of a program.
+        b: Result that it is compared with.
         bounds: Error bound of each leaf; without them numbers must be equal, bit by bit.
         same_release: Whether both are modes of one release, which may differ in weak types,
             shardings, messages, denormal numbers, and by the rounding of 1.
@@ -227,8 +227,8 @@ def _compare_arrays(
     """Return how two arrays differ by more than an error.
 
     Args:
-        x: One array.
-        y: The other array, of the same shape.
+        x: Array of numbers.
+        y: Array of the same shape that it is compared with.
         error: Largest absolute difference of each element; infinite where anything is right.
         dtype: Dtype of the result that they are, or that they are the reference of.
     """

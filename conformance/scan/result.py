@@ -135,7 +135,7 @@ class ScanResult:
         """Return the fix of the use that a hit is about, None if it has none.
 
         Args:
-            hit: One of the hits.
+            hit: A hit of this result.
         """
         found = self.fixes.get(hit.file)
         return None if found is None else found.fixed.get((hit.line, hit.column))

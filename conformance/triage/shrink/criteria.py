@@ -257,7 +257,7 @@ class SameCost:
     """The candidate takes more in the bad cell than in the good one, as the case does.
 
     Attributes:
-        metric: What it takes.
+        metric: The measured quantity, such as seconds of a run.
         bad: The case in the bad cell.
         good: The case in the good cell.
     """
