@@ -469,3 +469,27 @@ def linearized_loop_with_a_replaced_carry(env):
         return lax.while_loop(lambda carry: carry[0] < 3, step, (0, 1.0, 2.0))[1] * x
 
     return Observed(jax.linearize(f, 1.0, 2.0)[0], reference=np.sin(2.0))
+
+
+EVERY_POLICY_DIFFERS = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="a policy was a function, made by each call",
+    issue="jax-ml/jax@bf1e6d9b49ee",
+)
+POLICY_IS_A_FUNCTION_AGAIN = deviation(
+    "jax>=0.12",
+    outcome="ok",
+    reason="a policy is a function again",
+)
+
+
+@probe(
+    source="jax-ml/jax@bf1e6d9b49ee",
+    platforms=("cpu",),
+    deviations=[EVERY_POLICY_DIFFERS, POLICY_IS_A_FUNCTION_AGAIN],
+)
+def policies_of_the_same_names(env):
+    """Two policies made by `save_only_these_names("a")` are equal from 0.10.2 to 0.11.2."""
+    make = jax.checkpoint_policies.save_only_these_names
+    return Observed(make("a") == make("a"), True)

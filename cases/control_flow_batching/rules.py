@@ -335,3 +335,27 @@ def custom_vmap_with_a_keyword(env):
     f.def_vmap(lambda *args: (args[2] * args[3], True))
     x, y = floats(1, 2), np.float32(3)
     return Observed((f(x, y=y), jax.vmap(lambda x: f(x, y=y))(x)), (3 * x, 3 * x))
+
+
+INDEX_OF_AN_ELEMENT = deviation(
+    "jax>=0.10",
+    error="IndexError",
+    match="tuple index out of range",
+    reason="the result has no axis to take an element from",
+    issue="jax-ml/jax#9073",
+)
+
+
+@probe(source="jax-ml/jax#9073", platforms=("cpu",), deviations=[INDEX_OF_AN_ELEMENT])
+def unbatched_result_declared_batched(env):
+    """A batching rule that declares a number as batched is an IndexError from 0.10.0 on.
+
+    Before, vmap silently returned the number.
+    """
+    fn = custom_vmap(lambda x: x)
+
+    @fn.def_vmap
+    def rule(axis_size, in_batched, x):
+        return jnp.float32(3), True
+
+    return Observed(jax.vmap(fn)(floats(1, 2)), np.float32(3))

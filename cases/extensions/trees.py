@@ -121,6 +121,37 @@ def prefixes_that_do_not_fit(env):
     }
 
 
+NO_KEY_OF_AN_ATTRIBUTE = deviation(
+    "jax<0.11",
+    outcome="ok",
+    match="AttributeError",
+    reason="the message was made from keys of dictionaries",
+    issue="jax-ml/jax#25659",
+)
+
+
+@probe(source="jax-ml/jax#25659", deviations=[NO_KEY_OF_AN_ATTRIBUTE])
+def prefix_with_fewer_attributes(env):
+    """`in_shardings` with fewer children than a node that is registered with names of attributes.
+
+    The ValueError names them; up to 0.10.2, making the message fails with an AttributeError.
+    """
+
+    class Node:
+        def __init__(self, **children):
+            self.children = children
+
+    tree_util.register_pytree_with_keys(
+        Node,
+        lambda n: ([(tree_util.GetAttrKey(k), v) for k, v in n.children.items()], None),
+        lambda _, children: Node(**dict(zip("abc", children, strict=False))),
+    )
+    place = jax.sharding.SingleDeviceSharding(env.devices[0])
+    shardings, node = Node(a=place, b=place), Node(a=floats(1), b=floats(1), c=floats(1))
+    observed = outcome(lambda: jax.jit(lambda x: x, in_shardings=(shardings,))(node), ".a .b .c")
+    return Observed(observed, "ValueError: .a .b .c")
+
+
 @probe(source="jax-ml/jax@7f43316e273e", records="aliases that came one by one")
 def functions_of_jax_tree(env):
     """Which functions `jax.tree` has."""

@@ -130,6 +130,26 @@ def arithmetic_of_four_bits(env):
     return Observed(result, reference={"cast": np.int32([7, -8, 7, -1]), "sum": np.int32([-7])})
 
 
+LARGEST_WAS_INFINITE = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="numbers were compared with an infinity of the dtype, which is its largest number",
+    issue="jax-ml/jax@c099e8081dd2",
+)
+
+
+@probe(
+    source="jax-ml/jax@c099e8081dd2",
+    releases="jax>=0.5.3",
+    params=["isinf", "isposinf", "isneginf"],
+    deviations=[LARGEST_WAS_INFINITE],
+)
+def infinities_of_four_bits(env, name):
+    """`jnp.isinf` of the largest float4_e2m1fn, 6, is False; up to 0.11.0 it is silently True."""
+    numbers = jnp.array([-6.0, 1.0, 6.0], jnp.float4_e2m1fn)
+    return Observed(getattr(jnp, name)(numbers), reference=np.zeros(3, bool))
+
+
 TRANSPOSED_FOUR_BITS = """
 import jax
 import jax.numpy as jnp

@@ -150,3 +150,19 @@ def product_of_one_matrix(env):
     x = f32(1, 2, 3, 4).reshape(2, 2)
     outcome = refusal(lambda: jnp.linalg.multi_dot([x]), "at least two arrays")
     return Observed(outcome, "ValueError: at least two arrays")
+
+
+COMPLEX_NUMBERS_CLIPPED = deviation(
+    "jax>=0.8.2",
+    outcome="ok",
+    match="ValueError: complex",
+    reason="the variance is kept from below 0 by a clip",
+    issue="jax-ml/jax@c13c96b65634",
+)
+
+
+@probe(source="jax-ml/jax@c13c96b65634", deviations=[COMPLEX_NUMBERS_CLIPPED])
+def standardized_complex_numbers(env):
+    """`jax.nn.standardize` of complex numbers is a ValueError about `clip` from 0.8.2 on."""
+    x = np.array([1 + 1j, 2 - 1j, 3], np.complex64)
+    return Observed(refusal(lambda: jax.nn.standardize(x), "complex"), reference="ran")

@@ -156,3 +156,59 @@ def search_in_an_array(env, name):
     results = []
     error = refusal(lambda: results.append(SEARCHES[name]()), "one-dimensional", "0-d", "None")
     return results or error
+
+
+SUM_WITH_THE_TRANSPOSE = deviation(
+    "jax<0.12",
+    params=["cholesky", "eigh"],
+    outcome="ok",
+    match="TypeError",
+    reason="the error was about the sum with the transpose",
+)
+VECTOR_HAS_TOO_FEW_AXES = deviation(
+    "jax<0.12,>=0.5.1",
+    params=["lu"],
+    outcome="ok",
+    match="TypeError",
+    reason="the primitive refused the vector",
+    issue="jax-ml/jax@a981e1c4b99b",
+)
+INDEX_OF_AN_AXIS = deviation(
+    "jax<0.5.3",
+    params=["svd"],
+    outcome="ok",
+    match="IndexError",
+    reason="the shape was indexed before it was checked",
+    issue="jax-ml/jax@a981e1c4b99b",
+)
+SHAPE_CHECKED_WHEN_LOWERED = deviation(
+    "jax<0.5.1",
+    params=["qr"],
+    outcome="ok",
+    match="ValueError",
+    reason="the primitive had a check of its own",
+    issue="jax-ml/jax@a981e1c4b99b",
+)
+WRONG_SHAPES = {
+    "cholesky": (lambda: jnp.linalg.cholesky(np.ones((2, 3), np.float32)), "ValueError"),
+    "eigh": (lambda: jnp.linalg.eigh(np.ones((2, 3), np.float32)), "ValueError"),
+    "lu": (lambda: jax.scipy.linalg.lu(f32(1, 2, 3)), "ValueError"),
+    "qr": (lambda: jnp.linalg.qr(f32(1, 2, 3)), "TypeError"),
+    "svd": (lambda: jnp.linalg.svd(f32(1, 2, 3)), "TypeError"),
+}
+
+
+@probe(
+    source="jax-ml/jax@a981e1c4b99b",
+    params=[*WRONG_SHAPES],
+    deviations=[
+        SUM_WITH_THE_TRANSPOSE,
+        VECTOR_HAS_TOO_FEW_AXES,
+        INDEX_OF_AN_AXIS,
+        SHAPE_CHECKED_WHEN_LOWERED,
+    ],
+)
+def factorisation_of_a_wrong_shape(env, name):
+    """The class of the error of a factorisation of a vector, or of two rows and three columns."""
+    call, error = WRONG_SHAPES[name]
+    return Observed(refusal(call), reference=f"{error}: ")

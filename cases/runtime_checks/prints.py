@@ -188,3 +188,23 @@ def curried_callback(env):
     jax.jit(f)(floats(1))
     jax.effects_barrier()
     return Observed(calls, [1.0])
+
+
+ELEMENTS_WERE_SHOWN = deviation(
+    "jax<0.11.1",
+    params=["one_mebibyte"],
+    outcome="ok",
+    reason="the text had elements of an array of any size",
+)
+
+
+@probe(
+    source="jax-ml/jax#238",
+    params={"less": {"columns": 262_143}, "one_mebibyte": {"columns": 262_144}},
+    deviations=[ELEMENTS_WERE_SHOWN],
+)
+def text_of_a_large_array(env, columns):
+    """`print(x)` shows only shape and dtype of an array of 1 MiB or more, from 0.11.1 on."""
+    x = jax.device_put(np.zeros(columns, np.float32))
+    has_elements = {"str": "0. 0. 0." in str(x), "repr": "0., 0., 0." in repr(x)}
+    return Observed(has_elements, dict.fromkeys(has_elements, columns < 262_144))

@@ -335,3 +335,25 @@ def bits_of_all_shards(env):
         "one device": int(jnp.bitwise_or.reduce(bits)),
     }
     return Observed(observed, {"sharded": "ran", "one device": 7})
+
+
+COLUMNS_SHARDED = deviation(
+    "jax<0.10.1",
+    outcome="ok",
+    match="columns",
+    reason="the columns of the result were sharded",
+)
+
+
+@probe(
+    source="jax-ml/jax#18434",
+    params={"eager": {"jit": False}, "jit": {"jit": True}},
+    deviations=[COLUMNS_SHARDED],
+)
+def matrix_with_a_sharded_diagonal(env, jit):
+    """`jnp.diag` of a sharded vector shards the rows of the matrix; up to 0.10.0, its columns."""
+    x = shard(env.mesh(8, "x"), np.arange(8, dtype=np.float32), "x")
+    result = (jax.jit(jnp.diag) if jit else jnp.diag)(x)
+    rows = result.sharding.shard_shape((8, 8))[0] == 1
+    observed = {"value": np.asarray(result), "sharded": "rows" if rows else "columns"}
+    return Observed(observed, {"value": np.diag(np.arange(8.0)), "sharded": "rows"})

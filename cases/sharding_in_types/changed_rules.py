@@ -303,3 +303,41 @@ def gradient_of_a_resharding_broadcast(env):
     return Observed(
         {"specs": specs, "value": out}, {"specs": ["['x']", "[]"], "value": numbers(4, 2)}
     )
+
+
+BATCHES_MUST_AGREE = deviation(
+    "jax>=0.11.1",
+    params=["einsum"],
+    error="ShardingTypeError",
+    match="to have the same sharding",
+    reason="a batch is no longer sharded like the batch that it is multiplied with",
+    issue="jax-ml/jax@a8976b506998",
+)
+TYPES_MUST_AGREE_FOR_MATMUL = deviation(
+    "jax>=0.10.2",
+    params=["matmul"],
+    error="ValueError",
+    match="Incompatible types for matmul arguments",
+    reason="the batches are not replicated alike",
+    issue="jax-ml/jax@085710a88cfd",
+)
+BATCHED = {
+    "einsum": lambda a, b: jnp.einsum("bij,bjk->bik", a, b),
+    "matmul": jnp.matmul,
+}
+
+
+@probe(
+    source="jax-ml/jax@a8976b506998",
+    params=[*BATCHED],
+    deviations=[BATCHES_MUST_AGREE, TYPES_MUST_AGREE_FOR_MATMUL],
+)
+def batch_sharded_in_one_operand(env, name):
+    """A product of two batches of matrices, one of them sharded over the batch, is refused."""
+    mesh = env.mesh(4, "x", explicit=True)
+    a, b = put(mesh, numbers(4, 2, 2), "x"), put(mesh, numbers(4, 2, 2))
+    with env.compat.set_mesh(mesh):
+        result = BATCHED[name](a, b)
+    observed = {"value": np.asarray(result), "spec": format_spec(result)}
+    expected = np.matmul(numbers(4, 2, 2), numbers(4, 2, 2), dtype=np.float64)
+    return Observed(observed, {"value": expected, "spec": "['x']"})
