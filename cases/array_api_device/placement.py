@@ -187,3 +187,24 @@ def nothing_that_is_left(env):
         {key: list_devices(value) for key, value in results.items()},
         dict.fromkeys(results, "cpu:2"),
     )
+
+
+WEAK_TYPE_LOST = deviation(
+    "jax>=0.4.31,<0.5.1",
+    outcome="ok",
+    reason="devices in another order are reached by another path, which drops the weak type",
+    issue="jax-ml/jax@94ba6c3f9827",
+)
+
+
+@probe(source="jax-ml/jax@94ba6c3f9827", devices=2, platforms=["cpu"], deviations=[WEAK_TYPE_LOST])
+def number_on_a_reversed_mesh(env):
+    """`device_put` of a Python number to a mesh, then to its reverse, keeps the weak type.
+
+    A sum with a float16 array is then float16.
+    """
+    devices = np.array(env.devices[:2])
+    x = 1.0
+    for order in (devices, devices[::-1]):
+        x = jax.device_put(x, NamedSharding(jax.sharding.Mesh(order, "x"), P()))
+    return Observed(str((x + np.ones(2, np.float16)).dtype), reference="float16")

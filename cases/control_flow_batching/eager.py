@@ -1,4 +1,4 @@
-"""Loops under `jax.disable_jit`, which run in Python, against the same loops under jit."""
+"""Loops under `jax.disable_jit` and conditionals outside of jit, which run in Python."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from jax import lax
 from jax.scipy.special import exp1, expi
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import floats
 
@@ -43,3 +44,44 @@ def loop_without_jit(env, name):
     f, x, exact = LOOPS[name]
     with jax.disable_jit():
         return Observed(f(x), np.float64(exact))
+
+
+OUTPUTS_PROMOTED = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    match="ran",
+    reason="the outputs were stacked by `jnp.stack`",
+    issue="jax-ml/jax@7b415834145d",
+)
+
+
+@probe(source="jax-ml/jax@7b415834145d", deviations=[OUTPUTS_PROMOTED])
+def outputs_of_two_dtypes(env):
+    """Under `disable_jit`, a scan refuses outputs of two dtypes from 0.4.33 on."""
+
+    def body(step, _):
+        return step + 1, np.float32(1) if step == 0 else np.int32(2)
+
+    with jax.disable_jit():
+        outcome = refusal(lambda: lax.scan(body, 0, floats(0, 1)), "to have the same dtypes")
+    return Observed(outcome, "TypeError: to have the same dtypes")
+
+
+MEMORY_SHARED = deviation(
+    "jax>=0.4.31,<0.4.33",
+    outcome="ok",
+    reason="the operand was returned as an array that shared its memory",
+    issue="jax-ml/jax#21806",
+)
+
+
+@probe(source="jax-ml/jax#21806", platforms=["cpu"], deviations=[MEMORY_SHARED])
+def operand_changed_after_a_conditional(env):
+    """A result of `lax.cond` keeps its value if a NumPy operand is changed afterwards."""
+    memory = np.zeros(128, np.uint8)
+    start = -memory.ctypes.data % 64
+    operand = memory[start : start + 64].view(np.float32)
+    result = lax.cond(True, lambda x: x, lambda x: x, operand)
+    jax.block_until_ready(result)
+    operand[0] = 5
+    return Observed(np.array(result[0]), np.float32(0))

@@ -113,3 +113,27 @@ def axes_for_keywords(env):
     f = jax.vmap(lambda x, y: x + y, in_axes=(0, None))
     observed = refusal(lambda: f(floats(1, 2), y=np.float32(3)), "keyword arguments ['y']")
     return Observed(observed, "ValueError: keyword arguments ['y']")
+
+
+NUMBERS_OF_ROWS_WRAPPED = deviation(
+    "jax<0.4.35",
+    outcome="ok",
+    reason="the number of the row had the dtype of the index, in which it overflowed",
+    issue="jax-ml/jax@ed5ba633d4db",
+)
+
+
+@probe(source="jax-ml/jax@ed5ba633d4db", platforms=["cpu"], deviations=[NUMBERS_OF_ROWS_WRAPPED])
+def writes_to_many_rows(env):
+    """Under `vmap` over 300 rows, writes at an index of 8 bits reach every row."""
+    x, numbers = np.zeros((300, 4), np.float32), lax.ScatterDimensionNumbers((), (0,), (0,))
+    result = {
+        "update": jax.vmap(lambda row, i: lax.dynamic_update_slice(row, floats(1), (i,)))(
+            x, np.full(300, 2, np.uint8)
+        ),
+        "scatter": jax.vmap(lambda row, i: lax.scatter_add(row, i[None], np.float32(1), numbers))(
+            x, np.full(300, 2, np.int8)
+        ),
+    }
+    rows = {name: y[:, 2] for name, y in result.items()}
+    return Observed(rows, dict.fromkeys(rows, np.ones(300, np.float32)))

@@ -371,3 +371,20 @@ def slope_at_an_edge(env, name):
     function, at, slope = SLOPES_AT_AN_EDGE[name]
     result = jax.jit(jax.grad(function))(np.float32(at))
     return Observed(replace_nan(result), reference=np.array(float(slope)))
+
+
+LAST_COUNT_LOST = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    reason="the end of the support was not shifted, and a parameter of 0 was not refused",
+    issue="jax-ml/jax@3a0e4376cded",
+)
+
+
+@probe(source="jax-ml/jax@3a0e4376cded", deviations=[LAST_COUNT_LOST])
+def shifted_beta_binomial(env):
+    """`betabinom.pmf` with `loc=1` includes the last count, and is NaN for a parameter of 0."""
+    a, b = f32(2, 2, 2, 2, 0), f32(3, 3, 3, 3, 1)
+    result = jax.jit(lambda k: stats.betabinom.pmf(k, 5, a, b, loc=1))(f32(0, 5, 6, 7, 2))
+    rounded = np.round(np.float64(replace_nan(result)), 4)
+    return Observed(rounded, reference=np.array([0, 0.119, 0.0476, 0, -777]))

@@ -228,3 +228,19 @@ def scaled_to_denormal_numbers(env):
     """
     x, exponent = np.float16([1, 0.75, 3]), np.int32([-20, -22, -16])
     return Observed(jax.jit(jnp.ldexp)(x, exponent), reference=np.ldexp(x, exponent))
+
+
+LARGE_SQUARE = deviation(
+    "jax<0.4.31", outcome="ok", reason="the square overflowed", issue="openxla/stablehlo#2357"
+)
+
+
+@probe(source="openxla/stablehlo#2357", deviations=[LARGE_SQUARE])
+def arccos_of_a_large_complex_number(env):
+    """`jnp.arccos` of complex numbers whose square overflows is right; before, it was NaN."""
+    z = np.complex64([1e20 + 1e20j, 1e30j])
+    y = jnp.arccos(z)
+    parts = {"real": np.float64(y.real), "imaginary": np.float64(y.imag)}
+    result = {name: replace_nan(part.round(2)) for name, part in parts.items()}
+    expected = {"real": np.array([0.79, 1.57]), "imaginary": np.array([-47.09, -69.77])}
+    return Observed(result, reference=expected)

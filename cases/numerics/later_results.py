@@ -166,3 +166,49 @@ def standardized_complex_numbers(env):
     """`jax.nn.standardize` of complex numbers is a ValueError about `clip` from 0.8.2 on."""
     x = np.array([1 + 1j, 2 - 1j, 3], np.complex64)
     return Observed(refusal(lambda: jax.nn.standardize(x), "complex"), reference="ran")
+AXIS_AS_AN_ARRAY = deviation(
+    "jax<0.4.33",
+    outcome="ok",
+    match="ran",
+    reason="an array without dimensions was read as a number",
+    issue="jax-ml/jax@e7d3785b18c6",
+)
+
+
+@probe(source="jax-ml/jax@e7d3785b18c6", deviations=[AXIS_AS_AN_ARRAY])
+def axis_of_a_cumulative_sum_as_an_array(env):
+    """`jnp.cumsum(x, axis=np.array(0))` is a ValueError from 0.4.33 on."""
+    outcome = refusal(lambda: jnp.cumsum(f32(1, 2), axis=np.array(0)), "Non-hashable static")
+    return Observed(outcome, "ValueError: Non-hashable static")
+
+
+NARROWER_DTYPE_ACCEPTED = deviation(
+    "jax<0.4.34",
+    outcome="ok",
+    match="ran",
+    reason="the product was cast to the dtype",
+    issue="jax-ml/jax@1cc96616baab",
+)
+
+
+@probe(source="jax-ml/jax@1cc96616baab", deviations=[NARROWER_DTYPE_ACCEPTED])
+def multiple_in_a_narrower_dtype(env):
+    """`jnp.dot` of a number and a vector refuses a narrower dtype from 0.4.34 on."""
+    x = np.ones(2, np.int32)
+    outcome = refusal(lambda: jnp.dot(x[0], x, preferred_element_type=np.int8), "narrower")
+    return Observed(outcome, "TypeError: narrower")
+
+
+TEXT_REFUSED = deviation(
+    "jax>=0.4.35,<0.4.36",
+    error="TypeError",
+    match="not a valid JAX array type",
+    reason="the text was converted to an array",
+    issue="jax-ml/jax@45f0e9ad683d",
+)
+
+
+@probe(source="jax-ml/jax@0140a98e3478", deviations=[TEXT_REFUSED])
+def text_as_a_scalar(env):
+    """`jnp.isscalar("abc")` is True, as in NumPy; in 0.4.35 it was a TypeError."""
+    return Observed(np.array(jnp.isscalar("abc")), reference=np.array(True))

@@ -212,3 +212,16 @@ def factorisation_of_a_wrong_shape(env, name):
     """The class of the error of a factorisation of a vector, or of two rows and three columns."""
     call, error = WRONG_SHAPES[name]
     return Observed(refusal(call), reference=f"{error}: ")
+NUMBER_NOT_PROMOTED = deviation(
+    "jax>=0.4.34",
+    error="TypeError",
+    match="must not be narrower than the original type",
+    reason="the number is taken for int32, to which the result of int8 is too narrow",
+    issue="jax-ml/jax@1cc96616baab",
+)
+
+
+@probe(source="jax-ml/jax@1cc96616baab", deviations=[NUMBER_NOT_PROMOTED])
+def multiple_of_int8_numbers(env):
+    """`jnp.dot` of a Python number and an int8 vector is an int8 vector, as `2 * x` is."""
+    return Observed(jnp.dot(2, np.int8([3, 4])), reference=np.int8([6, 8]))
