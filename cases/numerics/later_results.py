@@ -166,6 +166,8 @@ def standardized_complex_numbers(env):
     """`jax.nn.standardize` of complex numbers is a ValueError about `clip` from 0.8.2 on."""
     x = np.array([1 + 1j, 2 - 1j, 3], np.complex64)
     return Observed(refusal(lambda: jax.nn.standardize(x), "complex"), reference="ran")
+
+
 AXIS_AS_AN_ARRAY = deviation(
     "jax<0.4.33",
     outcome="ok",

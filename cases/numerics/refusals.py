@@ -212,6 +212,8 @@ def factorisation_of_a_wrong_shape(env, name):
     """The class of the error of a factorisation of a vector, or of two rows and three columns."""
     call, error = WRONG_SHAPES[name]
     return Observed(refusal(call), reference=f"{error}: ")
+
+
 NUMBER_NOT_PROMOTED = deviation(
     "jax>=0.4.34",
     error="TypeError",
