@@ -12,6 +12,7 @@ from jax import lax
 from jax.scipy import special
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import floats
 
@@ -328,3 +329,24 @@ def sum_of_equal_eigenvalues(env, order):
     result = derivative(lambda x: jnp.linalg.eigvalsh(x).sum())(np.eye(2, dtype=np.float32))
     exact = np.eye(2) if order == 1 else np.zeros((2, 2, 2, 2))
     return Observed(_replace_nan(result), exact)
+
+
+STOPPED = {
+    "shape": lambda x: jnp.zeros(lax.stop_gradient(3)) + x,
+    "branch": lambda x: x if lax.stop_gradient(True) else -x,
+    "range": lambda x: sum(x for _ in range(lax.stop_gradient(3))),
+    "index": lambda x: [x, 2 * x][lax.stop_gradient(1)],
+    "numpy": lambda x: np.add(lax.stop_gradient(np.int32(1)), 1) + x,
+}
+TRACED = deviation(
+    "jax>=0.8.2",
+    outcome="ok",
+    reason="under jit the number is traced, like a float",
+    issue="jax-ml/jax#33714",
+)
+
+
+@probe(source="jax-ml/jax#33714", params=[*STOPPED], deviations=[TRACED])
+def whole_number_without_gradient(env, name):
+    """Under jit, `stop_gradient(3)` is traced from 0.8.2 on, so it is no shape and no condition."""
+    return Observed(refusal(lambda: jax.jit(STOPPED[name])(1.0)), reference="ran")

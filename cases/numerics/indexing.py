@@ -252,6 +252,31 @@ def covariance_of_one_row(env):
     return Observed({"dimensions": result.ndim}, reference={"dimensions": 2})
 
 
+TWO_NUMBERS_PER_ROW = deviation(
+    "jax<0.8.0",
+    outcome="ok",
+    reason="a row was taken for a variable: the result was a 2x2 matrix",
+    issue="jax-ml/jax@f36c44f66959",
+)
+ROWS_NOT_JOINED = deviation(
+    "jax>=0.8.0",
+    error="TypeError",
+    match="concatenate",
+    reason="one of the rows is transposed before they are joined, the other is not",
+    issue="jax-ml/jax@f36c44f66959",
+)
+
+
+@probe(source="jax-ml/jax@f36c44f66959", deviations=[TWO_NUMBERS_PER_ROW, ROWS_NOT_JOINED])
+def covariance_of_two_rows(env):
+    """`cov(x, y, rowvar=False)` of rows of three is a TypeError from 0.8.0 on.
+
+    In NumPy 2.2 or later it is a 6x6 matrix; in JAX it was silently 2x2 before.
+    """
+    result = jnp.cov(f32(1, 2, 4)[None], f32(5, 7, 1)[None], rowvar=False)
+    return Observed(np.asarray(result).shape, reference=(6, 6))
+
+
 INVERSE_KEPT_OTHER_AXES = deviation(
     "jax<0.4.31",
     outcome="ok",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
+from jax import lax
 
 from conformance.kit import Observed, defaults, deviation, probe
 from conformance.kit.endings import refusal
@@ -45,6 +46,23 @@ def range_below_zero(env):
     return Observed(result, reference=np.uint8([253, 254, 255, 0, 1, 2]))
 
 
+STEPS_OF_ONE = deviation(
+    "jax>=0.8.2",
+    outcome="ok",
+    reason="the start alone is rounded, and the range counts from there",
+    issue="jax-ml/jax@c71327c925a7",
+)
+
+
+@probe(source="jax-ml/jax@c71327c925a7", deviations=[STEPS_OF_ONE])
+def whole_range_from_a_fraction(env):
+    """`jnp.arange(-0.5, 2.5, dtype=int)` is silently 0, 1, 2 from 0.8.2 on.
+
+    Before, it was 0, 0, 0, as in NumPy, whose step is int(0.5) - int(-0.5).
+    """
+    return Observed(jnp.arange(-0.5, 2.5, dtype=int), reference=np.array([0, 0, 0]))
+
+
 MODE_IGNORED = deviation(
     "jax<0.9.1",
     params=["mode"],
@@ -69,6 +87,14 @@ OLD_NAMES_OF_BETA = deviation(
     reason="the arguments were deprecated",
     issue="jax-ml/jax@d698da610a34",
 )
+OTHER_TOLERANCE_READ = deviation(
+    "jax<0.8.0",
+    params=["pinv", "matrix_rank"],
+    outcome="ok",
+    match="ran",
+    reason="of the two tolerances, the deprecated argument was read",
+    issue="jax-ml/jax@1f9301782975",
+)
 REFUSED = {
     "mode": (
         lambda: jnp.asarray(f32(1, 2)).at[0].get(mode="nearest"),
@@ -76,13 +102,21 @@ REFUSED = {
     ),
     "newshape": (lambda: jnp.reshape(f32(1, 2), newshape=(2, 1)), ("TypeError", "newshape")),
     "beta": (lambda: jax.scipy.special.beta(x=1.0, y=2.0), ("TypeError", "'x'")),
+    "pinv": (
+        lambda: jnp.linalg.pinv(f32(1)[None], 0.5, rcond=0.2),
+        ("ValueError", "only one of rtol and rcond"),
+    ),
+    "matrix_rank": (
+        lambda: jnp.linalg.matrix_rank(f32(1)[None], 0.5, tol=0.2),
+        ("ValueError", "only one of tol or rtol"),
+    ),
 }
 
 
 @probe(
     source="jax-ml/jax@a7039a275ecb",
     params=[*REFUSED],
-    deviations=[MODE_IGNORED, NEWSHAPE_ACCEPTED, OLD_NAMES_OF_BETA],
+    deviations=[MODE_IGNORED, NEWSHAPE_ACCEPTED, OLD_NAMES_OF_BETA, OTHER_TOLERANCE_READ],
 )
 def refused_from_some_release_on(env, name):
     """A misspelt mode, or a removed argument, is refused from some release on."""
@@ -214,3 +248,24 @@ TEXT_REFUSED = deviation(
 def text_as_a_scalar(env):
     """`jnp.isscalar("abc")` is True, as in NumPy; in 0.4.35 it was a TypeError."""
     return Observed(np.array(jnp.isscalar("abc")), reference=np.array(True))
+RESHAPED = {
+    "shape": lambda f: jax.eval_shape(f, f32(1, 2, 3)),
+    "unused": lambda f: jax.jit(lambda x: [x, f(x)][0])(f32(1, 2, 3)),
+    "jaxpr": lambda f: jax.make_jaxpr(jax.vmap(f))(f32(1, 2, 3)[None]),
+}
+SIZES_NOT_COMPARED = deviation(
+    "jax>=0.8.2",
+    outcome="ok",
+    reason="the rule of the shape lost its check of the sizes with that of dynamic shapes",
+    issue="jax-ml/jax@75697ef8680b",
+)
+
+
+@probe(source="jax-ml/jax@75697ef8680b", params=[*RESHAPED], deviations=[SIZES_NOT_COMPARED])
+def reshape_to_another_size(env, name):
+    """`lax.reshape(x, (4,))` of three numbers is silently traced from 0.8.2 on.
+
+    It is an error only when it is compiled; before, it was a TypeError at once.
+    """
+    ending = refusal(lambda: RESHAPED[name](lambda x: lax.reshape(x, (4,))), "total size")
+    return Observed(ending, reference="TypeError: total size")

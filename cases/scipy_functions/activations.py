@@ -156,3 +156,21 @@ ZERO_KEPT_ITS_SIGN = deviation(
 def relu_of_negative_zero(env):
     """`relu(-0.0)` is 0.0 from 0.4.33 on, so 1 divided by it is positive; before, it was -0.0."""
     return Observed(1 / jax.jit(jax.nn.relu)(np.array([-0.0], np.float32)), np.array([np.inf]))
+
+
+FUNCTION_COMPARED = deviation(
+    "jax>=0.5.0,<0.8.0",
+    outcome="ok",
+    reason="by a slip, a function was compared with the index, and not x",
+    issue="jax-ml/jax@8c3c441ee44e",
+)
+
+
+@probe(source="jax-ml/jax@41bb2d7ebb18", platforms=("cpu",), deviations=[FUNCTION_COMPARED])
+def one_hot_over_a_mapped_axis(env):
+    """`one_hot(x, 3, axis="i")`, along a named axis, was silently all 0 from 0.5.0 to 0.7.2."""
+    x = np.array([0, 2, 1])
+    encode = jax.vmap(
+        lambda x: jax.nn.one_hot(x, 3, axis="i"), in_axes=None, axis_name="i", axis_size=3
+    )
+    return Observed(encode(x), reference=np.eye(3)[x].T)
