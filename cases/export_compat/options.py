@@ -150,3 +150,30 @@ def dictionary_as_an_argument(env, name):
     key = KEYS[name]
     data = export.export(jax.jit(lambda tree: 2 * tree[key]))({key: PAIR}).serialize()
     return Observed(export.deserialize(data).call({key: PAIR}), 2 * PAIR)
+
+
+OTHER_NAMES_REFUSED = deviation(
+    "jax>=0.9.0",
+    params=["other_name"],
+    error="ValueError",
+    match="does not match the mesh used for export",
+    reason="the named shardings of the export are stored, and only the devices are exchanged",
+    issue="jax-ml/jax@540671e0a419",
+)
+
+
+@probe(
+    source="jax-ml/jax@540671e0a419",
+    devices=2,
+    params={"same_name": {"name": "x"}, "other_name": {"name": "y"}},
+    deviations=[OTHER_NAMES_REFUSED],
+)
+def shardings_on_a_mesh(env, name):
+    """`Exported.in_shardings_jax(mesh)` refuses a mesh with other names of axes from 0.9.0 on.
+
+    Before, an array was split over the axis of the same size.
+    """
+    rows = NamedSharding(env.mesh(2, "x"), P("x"))
+    exported = export.export(jax.jit(jnp.sin, in_shardings=rows))(PAIR)
+    (sharding,) = exported.in_shardings_jax(env.mesh(2, name))
+    return Observed(str(tuple(sharding.spec)), reference=f"('{name}',)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
@@ -95,6 +97,14 @@ OTHER_TOLERANCE_READ = deviation(
     reason="of the two tolerances, the deprecated argument was read",
     issue="jax-ml/jax@1f9301782975",
 )
+TRUTH_AS_OFFSET = deviation(
+    "jax<0.8.1",
+    params=["tri"],
+    outcome="ok",
+    match="ran",
+    reason="the offset was compared with the difference of two positions",
+    issue="jax-ml/jax@075494cd61b1",
+)
 REFUSED = {
     "mode": (
         lambda: jnp.asarray(f32(1, 2)).at[0].get(mode="nearest"),
@@ -106,6 +116,7 @@ REFUSED = {
         lambda: jnp.linalg.pinv(f32(1)[None], 0.5, rcond=0.2),
         ("ValueError", "only one of rtol and rcond"),
     ),
+    "tri": (lambda: jnp.tri(3, k=True), ("TypeError", "must be an integer")),
     "matrix_rank": (
         lambda: jnp.linalg.matrix_rank(f32(1)[None], 0.5, tol=0.2),
         ("ValueError", "only one of tol or rtol"),
@@ -116,7 +127,13 @@ REFUSED = {
 @probe(
     source="jax-ml/jax@a7039a275ecb",
     params=[*REFUSED],
-    deviations=[MODE_IGNORED, NEWSHAPE_ACCEPTED, OLD_NAMES_OF_BETA, OTHER_TOLERANCE_READ],
+    deviations=[
+        MODE_IGNORED,
+        NEWSHAPE_ACCEPTED,
+        OLD_NAMES_OF_BETA,
+        OTHER_TOLERANCE_READ,
+        TRUTH_AS_OFFSET,
+    ],
 )
 def refused_from_some_release_on(env, name):
     """A misspelt mode, or a removed argument, is refused from some release on."""
@@ -269,3 +286,22 @@ def reshape_to_another_size(env, name):
     """
     ending = refusal(lambda: RESHAPED[name](lambda x: lax.reshape(x, (4,))), "total size")
     return Observed(ending, reference="TypeError: total size")
+
+
+NARROWED_SILENTLY = deviation(
+    "jax<0.8.0",
+    outcome="ok",
+    reason="the result was narrowed without a word",
+    issue="jax-ml/jax@9b6df1dce451",
+)
+
+
+@probe(source="jax-ml/jax@9b6df1dce451", deviations=[NARROWED_SILENTLY])
+def warning_of_a_wide_dtype(env):
+    """With 64 bits off, `jnp.result_type("float64")` is float32, with a warning from 0.8.0 on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dtype = jnp.result_type("float64")
+    words = "Explicitly requested dtype float64"
+    observed = {"dtype": str(dtype), "warned": any(words in str(w.message) for w in caught)}
+    return Observed(observed, reference={"dtype": "float32", "warned": True})

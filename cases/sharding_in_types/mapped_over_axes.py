@@ -11,6 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import describe_outcome, format_spec, numbers, put
 
@@ -174,3 +175,31 @@ def gradient_of_a_map_in_each_lane(env):
         )
         out = jax.jit(jax.vmap(jax.grad(lambda row: f(row).sum())))(put(mesh, a, "x", "y"))
     return Observed((format_spec(out), out), ("['x', 'y']", np.cos(a)))
+
+
+NAME_FORGOTTEN = deviation(
+    "jax>=0.8.2",
+    params=["after_explicit_axes"],
+    outcome="ok",
+    reason="the call with lanes on an Explicit axis sets the name to None for all later calls",
+    issue="jax-ml/jax@f2a50525668b",
+)
+
+
+@probe(
+    source="jax-ml/jax@f2a50525668b",
+    devices=2,
+    params={"first_call": {"explicit": False}, "after_explicit_axes": {"explicit": True}},
+    deviations=[NAME_FORGOTTEN],
+)
+def name_of_the_axis_of_lanes(env, explicit):
+    """The lanes of `vmap(f, spmd_axis_name="x")` stay on the axis x in a later call.
+
+    From 0.8.2 on they are silently copied to all devices, if the same function was called with
+    lanes on an Explicit axis x before, also if that call was refused.
+    """
+    whole = jax.sharding.NamedSharding(env.mesh(2, "x"), P(None))
+    fn = jax.vmap(lambda row: lax.with_sharding_constraint(row, whole), spmd_axis_name="x")
+    if explicit:
+        refusal(lambda: fn(put(env.mesh(2, "x", explicit=True), numbers(2, 4), "x")))
+    return Observed(format_spec(jax.jit(fn)(np.asarray(numbers(2, 4)))), "['x']")
