@@ -265,6 +265,8 @@ TEXT_REFUSED = deviation(
 def text_as_a_scalar(env):
     """`jnp.isscalar("abc")` is True, as in NumPy; in 0.4.35 it was a TypeError."""
     return Observed(np.array(jnp.isscalar("abc")), reference=np.array(True))
+
+
 RESHAPED = {
     "shape": lambda f: jax.eval_shape(f, f32(1, 2, 3)),
     "unused": lambda f: jax.jit(lambda x: [x, f(x)][0])(f32(1, 2, 3)),
