@@ -19,6 +19,7 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
 from conformance.kit.compat import shard_map
+from conformance.kit.endings import refusal
 
 from ._calls import check_refusal, describe_refusal, export_and_load
 
@@ -323,3 +324,43 @@ def second_derivative(env):
         "jacrev": {"error": "NotImplementedError", "named": True},
     }
     return Observed((observed, product), (expected, 6.0 * x * v))
+
+
+MORE_DEVICES_REFUSED = deviation(
+    "jax<0.7",
+    outcome="ok",
+    match="ValueError: non-replicated",
+    reason="a constraint that names an axis counted as sharded, on one device, too",
+    issue="jax-ml/jax@67bf78a64b08",
+)
+
+
+@probe(source="jax-ml/jax@67bf78a64b08", devices=SHARDS, deviations=[MORE_DEVICES_REFUSED])
+def constraint_on_one_device(env):
+    """A program with a constraint, exported for one device, can be called with more devices."""
+    split = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("x",)), P("x"))
+    double = jax.jit(lambda x: 2 * jax.lax.with_sharding_constraint(x, split))
+    exported = export.export(double)(jax.ShapeDtypeStruct((8,), np.float32))
+    outcome = refusal(lambda: jax.jit(exported.call)(rows("x")), "non-replicated")
+    return Observed(outcome, reference="ran")
+
+
+ONE_MESH = deviation(
+    "jax>=0.7,<0.7.2",
+    error="AttributeError",
+    match="no attribute '_aval'",
+    reason="one mesh was required, and the message about it failed itself",
+    issue="jax-ml/jax@6b9a8b9b1e36",
+)
+
+
+@probe(source="jax-ml/jax@6b9a8b9b1e36", devices=SHARDS, deviations=[ONE_MESH])
+def two_meshes(env):
+    """A program whose argument and result are sharded over meshes of other shapes is exported."""
+    devices = np.array(jax.devices()[:SHARDS])
+    grid = NamedSharding(Mesh(devices.reshape(2, 2), ("a", "b")), P("b"))
+    double = jax.jit(lambda x: 2 * x, in_shardings=rows("x").sharding, out_shardings=grid)
+    exported = export.export(double)(jax.ShapeDtypeStruct((8,), np.float32))
+    result = jax.jit(exported.call)(rows("x"))
+    shape = result.sharding.shard_shape(result.shape)
+    return Observed((result, shape), (2 * np.arange(8, dtype=np.float32), (4,)))

@@ -226,6 +226,23 @@ def vector_of_python_numbers(env):
     return Observed(unravel(floats(0.5, 1.5)), {"a": np.float64(0.5), "b": np.float64(1.5)})
 
 
+DOUBLE_PRECISION_REFUSED = deviation(
+    "jax<0.7.2",
+    error="TypeError",
+    match="unravel function given array of dtype float64",
+    reason="the dtype of the vector was compared as it was",
+    issue="jax-ml/jax@b5dbfdd21835",
+)
+
+
+@probe(source="jax-ml/jax@b5dbfdd21835", deviations=[DOUBLE_PRECISION_REFUSED])
+def vector_of_double_precision(env):
+    """Without x64, `unravel` takes float64, as SciPy's optimizers pass it, from 0.7.2 on."""
+    vector, unravel = ravel_pytree({"i": np.int32([1, 2]), "f": floats(0.5)})
+    again = unravel(np.asarray(vector).astype(np.float64))
+    return Observed(again, {"i": np.int32([1, 2]), "f": floats(0.5)})
+
+
 INTEGERS_ROUNDED = deviation(
     outcome="ok",
     reason="uint32 and float32 promote to float32, which has 24 bits for an integer",

@@ -421,3 +421,30 @@ def least_of_signed_integers(env):
     x = np.int8([-128, 5, 3])
     result = jax.jit(lambda x: jnp.top_k(x, 2, mode="smallest"))(x)
     return Observed(tuple(result), reference=(np.int8([-128, 3]), np.int32([0, 2])))
+
+
+ROUNDED_INDICES = deviation(
+    "jax>=0.6.1",
+    outcome="ok",
+    reason="a remainder is computed of indices up to 300, rounded to bfloat16",
+    issue="jax-ml/jax@8d2e9a853a2b",
+)
+
+
+@probe(source="jax-ml/jax@8d2e9a853a2b", deviations=[ROUNDED_INDICES])
+def frequencies_in_bfloat16(env):
+    """`jnp.fft.fftfreq` of 300 points in bfloat16 is as exact as the dtype."""
+    result = np.asarray(jnp.fft.fftfreq(300, dtype=jnp.bfloat16)).astype(np.float64)
+    error = np.abs(result - np.fft.fftfreq(300)).max()
+    return Observed(bool(error < 0.01), reference=True)
+
+
+INTEGER_DTYPE_IGNORED = deviation(
+    "jax<0.7", outcome="ok", reason="the result was float32", issue="jax-ml/jax@f26c2caba639"
+)
+
+
+@probe(source="jax-ml/jax@f26c2caba639", deviations=[INTEGER_DTYPE_IGNORED])
+def frequencies_of_an_integer_dtype(env):
+    """`jnp.fft.fftfreq` with an integer dtype gives zeros."""
+    return Observed(jnp.fft.fftfreq(4, dtype=np.int32), reference=np.zeros(4, np.int32))

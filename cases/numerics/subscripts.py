@@ -320,3 +320,18 @@ def range_of_bfloat16(env):
     result = jnp.arange(0.1, 5, dtype=jnp.bfloat16).astype(np.float32)
     expected = np.arange(0.1, 5).astype(jnp.bfloat16).astype(np.float32)
     return Observed(result, reference=expected)
+
+
+TRUNCATED_TO_INT32 = deviation(
+    "jax>=0.7.2",
+    outcome="ok",
+    reason="the index is converted to int32 before it is compared with the bounds",
+    issue="jax-ml/jax@e7e3818e48cc",
+)
+
+
+@probe(source="jax-ml/jax@e7e3818e48cc", x64=True, deviations=[TRUNCATED_TO_INT32])
+def index_beyond_32_bits(env):
+    """`jnp.take` at an index of 64 bits that is out of bounds is NaN."""
+    result = jnp.take(jnp.arange(4.0), np.int64([2**32 + 1, 2]))
+    return Observed(np.isnan(result), reference=np.array([True, False]))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+
 import jax
 import numpy as np
 from jax import lax
@@ -208,3 +211,29 @@ def text_of_a_large_array(env, columns):
     x = jax.device_put(np.zeros(columns, np.float32))
     has_elements = {"str": "0. 0. 0." in str(x), "repr": "0., 0., 0." in repr(x)}
     return Observed(has_elements, dict.fromkeys(has_elements, columns < 262_144))
+TANGENT_NOT_PRINTED = deviation(
+    "jax<0.6.2",
+    outcome="ok",
+    reason="a callback without results was dropped",
+    issue="jax-ml/jax@a964f54dd1a2",
+)
+
+
+@probe(source="jax-ml/jax@a964f54dd1a2", deviations=[TANGENT_NOT_PRINTED])
+def tangent_of_a_linearized_function(env):
+    """The function that `jax.linearize` returns prints the tangents that a rule prints."""
+
+    @jax.custom_jvp
+    def f(x):
+        return 3 * x
+
+    @f.defjvp
+    def _(primals, tangents):
+        jax.debug.print("{}", tangents[0])
+        return f(*primals), 3 * tangents[0]
+
+    with contextlib.redirect_stdout(io.StringIO()) as stream:
+        linear = jax.linearize(f, floats(1))[1]
+        result = linear(floats(2))
+        jax.effects_barrier()
+    return Observed((stream.getvalue().split(), result), (["2.0"], floats(6)))

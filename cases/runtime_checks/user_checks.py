@@ -405,3 +405,35 @@ def scan_that_is_differentiated(env, name):
         return lax.scan(step, np.float32(1), np.arange(3))[0]
 
     return Observed(checked(DIFFERENTIATED[name](power), floats(2))[0], "too many steps")
+
+
+OTHER_RESIDUALS = deviation(
+    "jax>=0.6.2",
+    outcome="ok",
+    reason="residuals that are arguments are counted without those of the checks",
+    issue="jax-ml/jax@3699aa74ef3e",
+)
+
+
+@jax.custom_vjp
+def product(x, y):
+    """Return a product, whose rule keeps both factors."""
+    return x * y
+
+
+product.defvjp(lambda x, y: (x * y, (x, y)), lambda factors, g: (g * factors[1], g * factors[0]))
+
+
+@probe(source="jax-ml/jax@3699aa74ef3e", deviations=[OTHER_RESIDUALS])
+def gradient_of_a_custom_vjp_after_a_check(env):
+    """A check before a `custom_vjp` leaves the gradient of the checked function right."""
+
+    def f(x, y):
+        checkify.check(x > 0, "negative")
+        return product(x, y)
+
+    def value(x, y):
+        return checkify.checkify(f)(x, y)[1]
+
+    gradient = jax.grad(value, argnums=(0, 1))(floats(3), floats(5))
+    return Observed(gradient, reference=(floats(5), floats(3)))
