@@ -354,7 +354,15 @@ ONE_MESH = deviation(
 )
 
 
-@probe(source="jax-ml/jax@6b9a8b9b1e36", devices=SHARDS, deviations=[ONE_MESH])
+FIRST_MESH_TAKEN = deviation(
+    "jax>=0.7.2,<0.9",
+    error="AssertionError",
+    reason="the first mesh was taken for all",
+    issue="jax-ml/jax@6b9a8b9b1e36",
+)
+
+
+@probe(source="jax-ml/jax@6b9a8b9b1e36", devices=SHARDS, deviations=[ONE_MESH, FIRST_MESH_TAKEN])
 def two_meshes(env):
     """A program whose argument and result are sharded over meshes of other shapes is exported."""
     devices = np.array(jax.devices()[:SHARDS])
