@@ -211,6 +211,8 @@ def text_of_a_large_array(env, columns):
     x = jax.device_put(np.zeros(columns, np.float32))
     has_elements = {"str": "0. 0. 0." in str(x), "repr": "0., 0., 0." in repr(x)}
     return Observed(has_elements, dict.fromkeys(has_elements, columns < 262_144))
+
+
 TANGENT_NOT_PRINTED = deviation(
     "jax<0.6.2",
     outcome="ok",
