@@ -63,3 +63,30 @@ def padding_of_a_symbolic_width(env):
     pad = lambda n, x: n.pad(x, [(x.shape[0], 1)], mode="linear_ramp")  # noqa: E731 - short
     x = np.arange(1, 4, dtype=np.float32)
     return Observed(export_for(lambda x: pad(jnp, x), "b", "b >= 2").call(x), pad(np, x))
+
+
+ZERO_BETWEEN_THE_BOUNDS = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="the least square was that of the least number, -4, although 0 is between",
+    issue="jax-ml/jax#40054",
+)
+NOT_DECIDED = deviation(
+    "jax>=0.11.2",
+    error="InconclusiveDimensionOperation",
+    match="is inconclusive",
+    reason="a comparison that depends on the size is refused",
+    issue="jax-ml/jax#40054",
+)
+
+
+@probe(source="jax-ml/jax#40054", deviations=[ZERO_BETWEEN_THE_BOUNDS, NOT_DECIDED])
+def square_of_a_difference(env):
+    """A comparison of the square of a symbolic number that may be positive or negative."""
+
+    def f(x):
+        half = (x.shape[0] - 9) // 2
+        return x[0] + int(half * half >= 16)
+
+    x = np.ones(9, np.float32)
+    return Observed(export_for(f, "n").call(x), reference=f(x))

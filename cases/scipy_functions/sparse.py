@@ -188,3 +188,32 @@ def matrix_of_truth(env, form):
     """`todense` of a sparse boolean matrix is silently int32, so `~` of it is a number."""
     dense = getattr(sparse, form).fromdense(DENSE > 0).todense()
     return Observed(~dense, reference=DENSE <= 0)
+
+
+ROWS_AND_COLUMNS_EXCHANGED = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the gradient took the cotangent of the column and the vector's element of the row",
+    issue="jax-ml/jax#40625",
+)
+
+
+@probe(
+    source="jax-ml/jax#40625",
+    params={"csc": {"form": "CSC"}, "transposed_csr": {"form": "CSR"}},
+    deviations=[ROWS_AND_COLUMNS_EXCHANGED],
+)
+def gradient_of_column_products(env, form):
+    """The gradient with respect to the elements of a CSC matrix, or of a transposed CSR matrix."""
+    stored = getattr(sparse, form).fromdense(DENSE)
+    dense = DENSE if form == "CSC" else DENSE.T
+    vector = np.arange(1, dense.shape[1] + 1, dtype=np.float32)
+
+    @jax.jit
+    def total(data):
+        matrix = type(stored)((data, stored.indices, stored.indptr), shape=stored.shape)
+        return (((matrix if form == "CSC" else matrix.T) @ vector) ** 2).sum()
+
+    columns, rows = np.nonzero(dense.T)
+    exact = 2 * (dense @ vector)[rows] * vector[columns]
+    return Observed(jax.grad(total)(stored.data), reference=exact)
