@@ -10,6 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import format_spec, numbers, put, reshard
 
@@ -79,3 +80,25 @@ def traced_once_for_both(env):
     jax.jit(lambda: inner(lax.with_sharding_constraint(zeros, rows)))()
     jax.jit(lambda x: inner(x) + 1)(jax.device_put(x, rows))
     return Observed(len(traces), 1)
+
+
+SPECS_OF_ONE_AXIS_MOVED_THE_ARRAY = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="in_specs were compared with shardings only where all mesh axes were manual",
+)
+
+
+@probe(source="changelog", releases="jax>=0.9.1", deviations=[SPECS_OF_ONE_AXIS_MOVED_THE_ARRAY])
+def gathering_along_one_manual_axis(env):
+    """`in_specs=P()` of a shard_map over one of two Explicit axes, for an array sharded over it."""
+    explicit = (jax.sharding.AxisType.Explicit,) * 2
+    mesh = jax.make_mesh((2, 2), ("x", "y"), explicit, devices=env.devices[:4])
+    double = jax.shard_map(
+        lambda x: 2 * x, mesh=mesh, in_specs=P(), out_specs=P(), axis_names={"x"}
+    )
+    with jax.set_mesh(mesh):
+        outcome = refusal(
+            lambda: jax.jit(double)(put(mesh, numbers(4, 2), "x", "y")), "does not match the specs"
+        )
+    return Observed(outcome, reference="ValueError: does not match the specs")
