@@ -373,3 +373,34 @@ def read_only_array_by_dlpack(env):
     x = np.arange(3, dtype=np.float32)
     x.flags.writeable = False
     return Observed(jnp.from_dlpack(x), reference=np.arange(3, dtype=np.float32))
+
+
+class OnMetal:
+    """An array of another library, in the memory of a device that JAX does not know."""
+
+    def __dlpack_device__(self):
+        """Return the type of the device, 8 for Metal, and its number."""
+        return (8, 0)
+
+    def __dlpack__(self, **_):
+        """Refuse to export the memory."""
+        raise BufferError
+
+
+BARE_KEY_ERROR = deviation(
+    "jax<0.5.1",
+    outcome="ok",
+    match="KeyError",
+    reason="the handler of the error was for a TypeError",
+    issue="jax-ml/jax@d4ced960ab5d",
+)
+
+
+@probe(source="jax-ml/jax@d4ced960ab5d", deviations=[BARE_KEY_ERROR])
+def array_on_an_unknown_device(env):
+    """`jax.dlpack.from_dlpack` refuses an array on a device of an unknown type."""
+    try:
+        jax.dlpack.from_dlpack(OnMetal())
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
+        return Observed(type(error).__name__, reference="TypeError")
+    return Observed("ran", reference="TypeError")

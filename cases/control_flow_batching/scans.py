@@ -377,3 +377,23 @@ def function_of_a_failing_loop(env):
     constant = refusal(lambda: lax.fori_loop(0, 5, my_body, 3.0), "my_body at")
     traced = refusal(lambda: jax.jit(lambda n: lax.fori_loop(0, n, my_body, 3.0))(5), "my_body at")
     return Observed([constant, traced], ["TracerBoolConversionError: my_body at"] * 2)
+
+
+LOWER_CASE = deviation(
+    "jax>=0.4.33,<0.4.38",
+    outcome="ok",
+    reason="the whole sentence was put in lower case to capitalise it",
+    issue="jax-ml/jax@74e9275bf28b",
+)
+
+
+@probe(source="jax-ml/jax@74e9275bf28b", deviations=[LOWER_CASE])
+def name_of_a_carry_in_a_message(env):
+    """The message about a carry whose dtype changes has its name as it is written."""
+
+    def step(carry, _):
+        return {"Weight": carry["Weight"].astype(np.float32)}, None
+
+    start = {"Weight": np.int32(1)}
+    outcome = refusal(lambda: lax.scan(step, start, np.arange(2)), "['Weight']")
+    return Observed(outcome, reference="TypeError: ['Weight']")

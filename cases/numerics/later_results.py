@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
@@ -307,3 +308,25 @@ def warning_of_a_wide_dtype(env):
     words = "Explicitly requested dtype float64"
     observed = {"dtype": str(dtype), "warned": any(words in str(w.message) for w in caught)}
     return Observed(observed, reference={"dtype": "float32", "warned": True})
+MATRIX_NOT_TRANSPOSED = deviation(
+    "jax<0.5",
+    outcome="ok",
+    reason="the rule of the transpose did not exchange the diagonals",
+    issue="jax-ml/jax@167a48f67786",
+)
+
+
+@probe(source="jax-ml/jax@167a48f67786", rtol=1e-4, deviations=[MATRIX_NOT_TRANSPOSED])
+def transpose_of_a_tridiagonal_solve(env):
+    """The transpose of the solution as a function of the right side.
+
+    It solves the transposed system. Up to 0.4.38 it silently solved the system itself.
+    """
+    lower, diagonal, upper, right = f32(0, 1, 2), f32(4, 5, 6), f32(3, 1, 0), f32(1, 2, 3)[:, None]
+
+    def solve(right):
+        return lax.linalg.tridiagonal_solve(lower, diagonal, upper, right)
+
+    (observed,) = jax.linear_transpose(solve, right)(right)
+    matrix = np.diag(diagonal) + np.diag(lower[1:], -1) + np.diag(upper[:2], 1)
+    return Observed(observed, reference=np.linalg.solve(matrix.T.astype(np.float64), right))

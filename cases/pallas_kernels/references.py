@@ -400,3 +400,24 @@ def strided_roll(env):
 
     exact = np.stack([np.roll(row, 3 + i) for i, row in enumerate(square())])
     return Observed(run(kernel, shape(4, 4), square()), reference=exact)
+
+
+AXIS_OF_INDICES_FIRST = deviation(
+    "jax<0.6",
+    outcome="ok",
+    reason="the axis of an array of indices came first, wherever the array is",
+    issue="jax-ml/jax@9f5f6edb8548",
+)
+
+
+@probe(source="jax-ml/jax@9f5f6edb8548", deviations=[AXIS_OF_INDICES_FIRST])
+def columns_by_array(env):
+    """`x_ref[:, columns]` reads columns; up to 0.5.3 the result was silently transposed."""
+    columns = np.array([2, 0], np.int32)
+
+    def kernel(x_ref, columns_ref, o_ref):
+        o_ref[...] = x_ref[:, columns_ref[...]]
+
+    call = pl.pallas_call(kernel, out_shape=shape(2, 2), interpret=True)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    return Observed(call(x, columns), reference=x[:, columns])
