@@ -308,6 +308,8 @@ def warning_of_a_wide_dtype(env):
     words = "Explicitly requested dtype float64"
     observed = {"dtype": str(dtype), "warned": any(words in str(w.message) for w in caught)}
     return Observed(observed, reference={"dtype": "float32", "warned": True})
+
+
 MATRIX_NOT_TRANSPOSED = deviation(
     "jax<0.5",
     outcome="ok",
