@@ -357,26 +357,3 @@ def standardized_in_two_passes(env):
     exact = (x - x.mean(dtype=np.float64)) / np.sqrt(x.var(dtype=np.float64) + 1e-5)
     result = jax.jit(lambda x: jax.nn.standardize(x, algorithm="stable"))(x)
     return Observed(result, reference=exact)
-
-
-FUNCTION_COMPARED_WITH_THE_INDEX = deviation(
-    "jax>=0.5,<0.8",
-    outcome="ok",
-    reason="the index of the lane was compared with a function in place of the classes",
-    issue="jax-ml/jax@41bb2d7ebb18",
-)
-
-
-@probe(source="jax-ml/jax@41bb2d7ebb18", deviations=[FUNCTION_COMPARED_WITH_THE_INDEX])
-def one_hot_along_a_mapped_axis(env):
-    """With the name of a mapped axis as `axis`, each lane of `one_hot` tests for its own class.
-
-    From 0.5.0 to 0.7.2 the result is silently a zero for each lane.
-    """
-    classes = np.array([2, 0, 1, 2], np.int32)
-
-    def encode(_):
-        return jax.nn.one_hot(classes, 3, axis="lanes")
-
-    observed = jax.vmap(encode, axis_name="lanes")(np.arange(3))
-    return Observed(observed, reference=(np.arange(3)[:, None] == classes).astype(np.float32))
