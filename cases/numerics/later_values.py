@@ -233,7 +233,7 @@ HALF_A_SLOPE = deviation(
 )
 
 
-@probe(source="changelog", deviations=[HALF_A_SLOPE])
+@probe(source="jax-ml/jax#38317", deviations=[HALF_A_SLOPE])
 def slope_of_a_uniform_distribution(env):
     """The derivative of `jax.scipy.stats.uniform.cdf` at both ends of the interval."""
     slopes = jax.vmap(jax.grad(jax.scipy.stats.uniform.cdf))(f32(0, 0.5, 1))
@@ -248,7 +248,7 @@ MINIMUM_DID_NOT_BROADCAST = deviation(
 )
 
 
-@probe(source="changelog", deviations=[MINIMUM_DID_NOT_BROADCAST])
+@probe(source="jax-ml/jax#3468", deviations=[MINIMUM_DID_NOT_BROADCAST])
 def series_of_a_minimum(env):
     """The Taylor series of `jnp.minimum(x, 1)` of an array, by `jet`."""
     x = f32(0.5, 2)
