@@ -89,7 +89,9 @@ SPECS_OF_ONE_AXIS_MOVED_THE_ARRAY = deviation(
 )
 
 
-@probe(source="jax-ml/jax#31799", releases="jax>=0.9.1", deviations=[SPECS_OF_ONE_AXIS_MOVED_THE_ARRAY])
+@probe(
+    source="jax-ml/jax#31799", releases="jax>=0.9.1", deviations=[SPECS_OF_ONE_AXIS_MOVED_THE_ARRAY]
+)
 def gathering_along_one_manual_axis(env):
     """`in_specs=P()` of a shard_map over one of two Explicit axes, for an array sharded over it."""
     explicit = (jax.sharding.AxisType.Explicit,) * 2
