@@ -399,8 +399,5 @@ BARE_KEY_ERROR = deviation(
 @probe(source="jax-ml/jax@d4ced960ab5d", deviations=[BARE_KEY_ERROR])
 def array_on_an_unknown_device(env):
     """`jax.dlpack.from_dlpack` refuses an array on a device of an unknown type."""
-    try:
-        jax.dlpack.from_dlpack(OnMetal())
-    except Exception as error:  # noqa: BLE001 - any error is an outcome
-        return Observed(type(error).__name__, reference="TypeError")
-    return Observed("ran", reference="TypeError")
+    outcome = refusal(lambda: jax.dlpack.from_dlpack(OnMetal()), "unsupported device type")
+    return Observed(outcome, expect_refusal("TypeError"))
