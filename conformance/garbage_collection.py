@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+ALLOCATIONS: Final = 100_000
+"""Objects that are made between two collections of the youngest generation; by default 700."""
 
 
 @contextmanager
@@ -29,13 +32,17 @@ def pause_garbage_collection() -> Iterator[None]:
 
 @contextmanager
 def exempt_from_garbage_collection() -> Iterator[None]:
-    """Exempt the objects that exist from garbage collection.
+    """Exempt the objects that exist from garbage collection, and collect others less often.
 
     For long work beside many objects that stay alive: the collector walks a million jobs in about a
-    second, and frees nothing.
+    second, and frees nothing. It is less often useful, too, where the work decodes messages: each
+    is thousands of objects without a cycle.
     """
+    before = gc.get_threshold()
     gc.freeze()
+    gc.set_threshold(ALLOCATIONS, *before[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*before)
         gc.unfreeze()

@@ -98,7 +98,7 @@ class _CellQueue:
         Args:
             part: Part of the files to begin after, 0 or more and less than 1.
         """
-        files = groupby(self.jobs, lambda job: job.case.file)
+        files = groupby(self.jobs, lambda job: str(job.case.file))
         sizes = [sum(1 for _ in jobs) for _, jobs in files]
         self.jobs.rotate(-sum(sizes[: int(part * len(sizes))]))
 

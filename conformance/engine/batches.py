@@ -114,9 +114,10 @@ def order_by_cell(jobs: Iterable[Job]) -> list[Job]:
     Args:
         jobs: The jobs.
     """
-    groups: dict[tuple[bool, str, object], list[Job]] = {}
+    groups: dict[tuple[bool, str, str], list[Job]] = {}
     for job in jobs:
-        key = (bool(job.case.requires), get_cell_key(job), job.case.file)
+        # As text: two equal paths are compared part by part, a million times in a large run.
+        key = (bool(job.case.requires), get_cell_key(job), str(job.case.file))
         groups.setdefault(key, []).append(job)
     ordered = sorted(groups, key=lambda key: key[0])
     return [job for key in ordered for job in groups[key]]
