@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--threshold", default=100 * SUSPICIOUS, show_default=True, metavar="PERCENT",
-    type=click.FloatRange(min=1), help="Measure again what differs by so much in the first rounds.",
+    type=click.FloatRange(min=1),
+    help="Difference that is looked for; 2 percent less in the first rounds is measured again.",
 )  # fmt: skip
 @click.option(
     "--overview", is_flag=True,

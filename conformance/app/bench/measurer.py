@@ -50,6 +50,8 @@ CONFIRMING: Final = 40
 """Rounds at most that decide about a suspicion, of its two cells alone."""
 CONFIRMING_SECONDS: Final = 45.0
 """Seconds after which no further round of a case begins."""
+HIDDEN: Final = 0.02
+"""Part of a difference that the addresses of the two workers of the first rounds may hide."""
 MANY: Final = 10
 """Cells whose first measurements show how large differences usually are."""
 LEAK_ROUNDS: Final = 3
@@ -66,7 +68,8 @@ class BenchOptions:
         seconds: Seconds of a job within which its passes are to end.
         screening: Rounds of all cells.
         jobs: Cases that are measured at the same time, each with one job at a time.
-        threshold: Distance of the first estimate of a ratio from 1 that asks for more rounds.
+        threshold: Distance of a ratio from 1 that is looked for; somewhat less of it in the first
+            rounds asks for more.
         scale: Whether cases without sizes are measured with arguments of several lengths.
         only_needed: Whether as many sizes of a case are enough as its growth needs.
         confirming: Seconds of the rounds of two cells after which no further one begins.
@@ -197,10 +200,11 @@ class CellMeasurer:
         return self._select_suspected(rounds.compare_times(pair))
 
     def _select_suspected(self, compared: Iterable[TimeComparison]) -> list[TimeComparison]:
+        threshold = max(self._options.threshold - HIDDEN, self._options.threshold / 2)
         return [
             one
             for one in compared
-            if one.is_suspicious(self._options.threshold)
+            if one.is_suspicious(threshold)
             # Jobs beside each other wait for one another.
             and (self._options.jobs == 1 or one.clock is not Clock.WALL)
         ]

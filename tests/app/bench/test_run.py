@@ -79,6 +79,17 @@ def compare(host: Host, folder: Path, *cells: Any, **more: Any) -> list[CaseComp
     return adjust_comparisons(compare_cases(bench, [job(folder, **more).case], 1))
 
 
+def test_a_worker_that_is_faster_hides_no_difference(tmp_path: Path) -> None:
+    """The workers of the first rounds differ by 7 percent, the releases by 10 in the other way."""
+    host = Host(lambda *_: 0.01)
+    host.noise = 0.005
+    host.seconds = lambda release, _: (
+        0.01 if release == "0.6.0" else 0.0103 if not host.renewed else 0.011
+    )
+    (found,) = compare(host, tmp_path)
+    assert {one.phase for one in found.alarms} == {"run"}  # type: ignore[union-attr]
+
+
 def test_cells_are_measured_in_turn(tmp_path: Path) -> None:
     """There and back, so that drift meets both; nothing that looks equal is measured again."""
     host = Host(lambda *_: 0.01)
@@ -234,6 +245,7 @@ def test_an_overview_looks_for_differences_of_half(tmp_path: Path) -> None:
 def test_cases_are_measured_beside_each_other(tmp_path: Path) -> None:
     """Each case in turn in its cells, as alone."""
     host = Host(lambda *_: 0.01)
+    host.noise = 0.005
     cases = [job(tmp_path, name=f"case_{number}").case for number in range(5)]
     bench = CellMeasurer(host, (OLD, NEW), BenchOptions(jobs=2))  # type: ignore[arg-type]
     found = list(compare_cases(bench, cases, 2))
