@@ -70,15 +70,6 @@ PROCESSES = 2
 """Processes of simulated workers: one interpreter has one core."""
 START = 4.0
 """Seconds to start the worker of a cell, measured by `benchmarks/provisioning.py`."""
-QUIET = {
-    "distributed.admin.tick.interval": "10 s",
-    "distributed.admin.system-monitor.interval": "600 s",
-    "distributed.worker.profile.enabled": False,
-}
-"""Dask's settings for many workers in one process.
-
-Each watches its own host and event loop, up to 100 times a second.
-"""
 
 
 class IdleNode(Node):
@@ -200,7 +191,7 @@ def measure_scale(options: argparse.Namespace) -> None:
     """Run with many workers in a few processes."""
     jobs = make_many_jobs(prepare(RELEASE), options.jobs or 1_000_000)
     with (
-        dask.config.set(QUIET),
+        dask.config.set(connection.QUIET),
         LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
@@ -239,7 +230,7 @@ def run_workers(scheduler: str, number: int) -> None:
     # Once, and not in the thread of each worker.
     load_recorded()
     make_record()
-    with dask.config.set(QUIET):
+    with dask.config.set(connection.QUIET):
         asyncio.run(run())
 
 

@@ -22,6 +22,16 @@ LOGGERS: Final = (
 """Loggers with a level of their own in Dask's configuration, and that of the event loop."""
 LOCAL_WORKERS: Final = 4
 """Processes of a cluster on this host; with more slots, each has several threads."""
+QUIET: Final = {
+    "distributed.admin.tick.interval": "10 s",
+    "distributed.admin.system-monitor.interval": "600 s",
+    "distributed.worker.profile.enabled": False,
+}
+"""Dask's settings for processes that do not watch themselves.
+
+By default each one samples its own threads and event loop, up to 100 times a second: with two
+workers on two cores, that takes about a twentieth of the processor time.
+"""
 _clients: dict[str, Client] = {}
 """Open connections, by scheduler, or by slots for a cluster on this host: the second run of a
 command finds warm workers."""
@@ -107,12 +117,13 @@ def _check_certificate(scheduler: str) -> None:
 def _start_cluster(slots: int) -> Client:
     workers = min(slots, LOCAL_WORKERS)
     # Work is placed by the run: a stolen batch would need one more worker of its cell.
-    dask.config.set({"distributed.scheduler.work-stealing": False})
+    settings = {**QUIET, "distributed.scheduler.work-stealing": False}
     try:
-        cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=-(-slots // workers), host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-        )  # fmt: skip
+        with dask.config.set(settings):
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=-(-slots // workers), host="127.0.0.1",
+                dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+            )  # fmt: skip
         _stack.enter_context(cluster)
         client: Client = _stack.enter_context(Client(cluster, set_as_default=False))
     except (OSError, RuntimeError) as error:

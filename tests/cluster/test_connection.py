@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import dask.config
 import pytest
 
-from conformance.cluster.connection import connect
+from conformance.cluster.connection import close_connections, connect
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -39,3 +39,16 @@ def test_an_unknown_protocol() -> None:
     """An error of Dask becomes one of the connection."""
     with pytest.raises(InfrastructureError, match=r"scheduler far://127.0.0.1:1: .*far"):
         connect("far://127.0.0.1:1", 1)
+
+
+@pytest.mark.cell
+def test_workers_on_this_host_do_not_watch_themselves() -> None:
+    """The processor is for jobs; the settings of this process stay as they are."""
+    name = "distributed.worker.profile.enabled"
+    before = dask.config.get(name)
+    try:
+        found = connect("", 1).run(dask.config.get, name)
+    finally:
+        close_connections()
+    assert list(found.values()) == [False]
+    assert dask.config.get(name) == before
