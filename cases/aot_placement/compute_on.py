@@ -335,3 +335,39 @@ def spelling(env, old):
         space = jax.memory.Space.Device
         fn = raw_compute_on(jnp.sin, compute_type="device_host", out_memory_spaces=space)
     return Observed({"marked": MARK in jax.jit(fn).lower(x).as_text()}, {"marked": True})
+
+
+NESTED = deviation(
+    "jax>=0.5.1,<0.10.1",
+    error="NotImplementedError",
+    match="Nesting `compute_on`",
+    reason="the context of each operation of the derivative counted as another placement",
+    issue="jax-ml/jax@95cb0eb1c969",
+)
+PLACED_WHERE_MADE = deviation(
+    "jax<0.5.1",
+    outcome="ok",
+    reason="operations of a derivative keep the placement of the function that it is made of",
+    issue="jax-ml/jax@95cb0eb1c969",
+)
+PLACED_WHERE_MADE_AGAIN = deviation(
+    "jax>=0.10.1,<0.11.1",
+    outcome="ok",
+    reason="operations of a derivative keep the placement of the function that it is made of",
+    issue="jax-ml/jax@46f75a2a310d",
+)
+
+
+@probe(
+    source="jax-ml/jax@95cb0eb1c969",
+    deviations=[NESTED, PLACED_WHERE_MADE, PLACED_WHERE_MADE_AGAIN],
+)
+def derivative_made_outside(env):
+    """A function that `jax.vjp` made outside of `compute_on` is placed on the host within it."""
+
+    def f(x):
+        _, pull = jax.vjp(_wave, x)
+        return env.compat.compute_on(lambda x: pull(x)[0])(x)
+
+    lowered = jax.jit(f).lower(np.float32(1))
+    return Observed({"marked": MARK in lowered.as_text()}, {"marked": True})

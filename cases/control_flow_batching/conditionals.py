@@ -366,3 +366,31 @@ def branch_beyond_the_last(env, dtype):
     """
     index = np.array(np.iinfo(dtype).max, dtype)
     return Observed(int(lax.switch(index, (lambda: 1, lambda: 2))), reference=2)
+
+
+METHODS_EACH_TIME = deviation(
+    "jax>=0.4.31",
+    outcome="ok",
+    reason="the cache keeps a program as long as its branches, and each method is a new object",
+    issue="jax-ml/jax@8db862c02eea",
+)
+
+
+@probe(source="jax-ml/jax@8db862c02eea", deviations=[METHODS_EACH_TIME])
+def traces_of_methods(env):
+    """Outside of jit, three calls of a `cond` trace its branches once, also if they are methods."""
+
+    class Model:
+        traces = 0
+
+        def grow(self, x):
+            self.traces += 1
+            return 2 * x
+
+    models = {"methods": Model(), "functions": Model()}
+    function = models["functions"].grow
+    for _ in range(3):
+        lax.cond(True, models["methods"].grow, jnp.sin, np.float32(1))
+        lax.cond(True, function, jnp.sin, np.float32(1))
+    traces = {name: model.traces for name, model in models.items()}
+    return Observed(traces, {"methods": 1, "functions": 1})

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, defaults, probe
+from conformance.kit import Observed, defaults, deviation, probe
 
 from ._helpers import EVERYTHING, WORKER, open_cache, run_process, vector
 from ._worker import measure
@@ -279,6 +279,30 @@ def folder_set_late(env):
         used = any(Path(folder).iterdir())
         jax.config.update("jax_compilation_cache_dir", None)
     return {"used": used}
+
+
+SWITCHED_ONCE = deviation(
+    "jax>=0.4.31",
+    outcome="ok",
+    reason="whether the cache is used is decided at the first compilation",
+    issue="jax-ml/jax@44241eeab157",
+)
+
+
+@probe(source="jax-ml/jax@44241eeab157", deviations=[SWITCHED_ONCE])
+def switched_after_a_compilation(env):
+    """`jax_enable_compilation_cache` is obeyed also if it changes after the first compilation."""
+    stored = {}
+    for first in (True, False):
+        with open_cache() as cache:
+            for enabled in (first, not first):
+                jax.config.update("jax_enable_compilation_cache", enabled)
+                before = len(cache.entries())
+                function = jax.jit(_named(f"f_{first}_{enabled}", lambda x, k=enabled: x * 3 + k))
+                jax.block_until_ready(function(vector()))
+                stored[f"{enabled}, first {first}"] = len(cache.entries()) > before
+    jax.config.update("jax_enable_compilation_cache", True)
+    return Observed(stored, reference={key: key.startswith("True") for key in stored})
 
 
 @probe(source="jax-ml/jax#16649", timeout=180)

@@ -662,3 +662,22 @@ def negative_index_that_is_promised(env):
     }
     expected = {"value": f32(2, 4)[:, None], "gradient": np.float32([[0, 0, 1], [0, 1, 0]])}
     return Observed(observed, expected)
+
+
+FILL_OF_THE_FIRST_READ = deviation(
+    "jax>=0.7",
+    outcome="ok",
+    reason="equal parameters share a lowering, and -0.0 equals 0.0",
+    issue="jax-ml/jax@618460e820ee",
+)
+
+
+@probe(source="jax-ml/jax@618460e820ee", deviations=[FILL_OF_THE_FIRST_READ])
+def reads_with_fills_of_both_signs(env):
+    """Two reads out of bounds in one program fill with 0.0 and -0.0, whose inverses differ."""
+    at = np.array([5])
+
+    def inverses(x):
+        return [1 / x.at[at].get(mode="fill", fill_value=fill) for fill in (0.0, -0.0)]
+
+    return Observed(jax.jit(inverses)(f32(1, 2)), reference=[f32(np.inf), f32(-np.inf)])

@@ -30,3 +30,26 @@ def listener_of_two_arguments(env):
     """A listener for durations that takes only the event and the duration."""
     jax.monitoring.register_event_duration_secs_listener(lambda _, __: None)
     return Observed(call_outcome(lambda: jax.jit(double)(floats(1))), "ran")
+
+
+TRACE_THAT_FAILED = deviation(
+    "jax>=0.5.3",
+    outcome="ok",
+    reason="the event is recorded when the context of the trace ends, also by an error",
+    issue="jax-ml/jax@256e37af5faf",
+)
+
+
+@probe(source="jax-ml/jax@256e37af5faf", deviations=[TRACE_THAT_FAILED])
+def event_of_a_failed_trace(env):
+    """A listener for durations hears of no trace that ends in an error."""
+    events = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **__: events.append(event.rpartition("/")[2])
+    )
+
+    def fail(x):
+        raise ValueError(x)
+
+    outcome = call_outcome(lambda: jax.jit(fail)(floats(1)))
+    return Observed([outcome, *events], reference=["ValueError"])

@@ -495,3 +495,27 @@ def values_of_a_switch(env):
         observed.append(jax.config.jax_debug_nans)
     jax.config.update("jax_debug_nans", False)
     return Observed(repr(observed), repr([True, False, True]))
+
+
+ENTERED_ONCE = deviation(
+    "jax<0.5.3",
+    error="AttributeError",
+    match="args",
+    reason="a context could be entered once",
+    issue="jax-ml/jax@256e37af5faf",
+)
+STAYS_SET = deviation(
+    "jax>=0.5.3",
+    outcome="ok",
+    reason="the context has one memory of the option before, which the second entry replaces",
+    issue="jax-ml/jax@256e37af5faf",
+)
+
+
+@probe(source="jax-ml/jax@256e37af5faf", deviations=[ENTERED_ONCE, STAYS_SET])
+def context_within_itself(env):
+    """A context that is entered twice, one entry within the other, restores the option."""
+    precise = jax.default_matmul_precision("float32")
+    with precise, precise:
+        pass
+    return Observed(repr(jax.config.jax_default_matmul_precision), reference="None")
