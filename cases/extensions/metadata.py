@@ -93,3 +93,43 @@ def metadata_of_a_closure(env):
         return groups.xla_metadata_call(lambda x: x * y, inlineable="false")(x)
 
     return Observed(f(X), floats(3, 8))
+
+
+SMALL_LETTERS = deviation(
+    "jax<0.10.1",
+    outcome="ok",
+    reason="every value was written in small letters, as true and false are",
+    issue="jax-ml/jax@2f9b5a40e2b6",
+)
+
+
+@probe(source="jax-ml/jax@2f9b5a40e2b6", deviations=[SMALL_LETTERS])
+def metadata_in_capitals(env):
+    """The attribute of `set_xla_metadata(a="Fast")` is `Fast`; up to 0.10.0, silently `fast`."""
+
+    def f(x):
+        with set_metadata(a="Fast"):
+            return jnp.sin(x)
+
+    return Observed(re.findall(r'a = "(\w+)"', jax.jit(f).lower(X).as_text()), ["Fast"])
+
+
+LINEAR_RULE_WITHOUT_KEYWORDS = deviation(
+    "jax<0.8.1",
+    error="TypeError",
+    match="unexpected keyword argument 'xla_metadata_kvs'",
+    reason="the linear rule did not take the attributes",
+    issue="jax-ml/jax@3fc289e3b9a2",
+)
+
+
+@probe(
+    source="jax-ml/jax@3fc289e3b9a2",
+    releases="jax>=0.7",
+    deviations=[LINEAR_RULE_WITHOUT_KEYWORDS],
+)
+def gradient_of_a_tagged_value(env):
+    """The gradient through `set_xla_metadata(x, a="b")`; up to 0.8.0, it is a TypeError."""
+    tag = importlib.import_module("jax.experimental.xla_metadata").set_xla_metadata
+    observed = jax.jit(jax.grad(lambda x: tag(x * x, a="b").sum()))(X)
+    return Observed(observed, reference=2 * X)
