@@ -246,3 +246,38 @@ def sharding_of_a_result(env):
     return Observed(
         observed, {"class": "NamedSharding", "spec": "[]", "replicated": True, "value": 2 * EIGHT}
     )
+
+
+NO_VALUES_TO_COUNT = deviation(
+    "jax<0.7",
+    error="TypeError",
+    match="safe_zip requires at least 1 argument",
+    reason="the number of calls was that of the shards of the values",
+    issue="jax-ml/jax@07193467a0f0",
+)
+NO_CALL = deviation(
+    "jax>=0.7",
+    outcome="ok",
+    reason="the callback is called for each shard of its values, so without values not at all",
+    issue="jax-ml/jax@07193467a0f0",
+)
+
+
+@probe(source="jax-ml/jax@07193467a0f0", devices=4, deviations=[NO_VALUES_TO_COUNT, NO_CALL])
+def message_without_values(env):
+    """`jax.debug.callback` without values, in shard_map without jit, is silently not called.
+
+    `jax.debug.print` of a plain text prints nothing there. Under jit, both run for each shard.
+    """
+    calls = []
+
+    def shard(x):
+        jax.debug.callback(lambda: calls.append("called"))
+        return x
+
+    fn = env.compat.shard_map(
+        shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=False
+    )
+    jax.block_until_ready(fn(EIGHT))
+    jax.effects_barrier()
+    return Observed(len(calls), reference=4)

@@ -258,3 +258,24 @@ def copied_key_paths(env):
 
 
 EXACT = ["['a'][0]", "['a'][1][0]", "['c'].a", "['c'].b", "['c'].size"]
+
+
+WIDE_WEAK_NUMBER = deviation(
+    "jax>=0.11.2",
+    outcome="ok",
+    reason="the pickled type of a weakly typed array is not narrowed",
+    issue="jax-ml/jax@9e4114f0f13f",
+)
+
+
+@probe(source="jax-ml/jax@9e4114f0f13f", deviations=[WIDE_WEAK_NUMBER])
+def wide_arrays_read_with_narrow_dtypes(env):
+    """Arrays that are pickled with 64 bits enabled, and read with 64 bits disabled, are narrowed.
+
+    From 0.11.2 on, a weakly typed array, such as `jnp.asarray(1.0)`, silently stays float64.
+    """
+    jax.config.update("jax_enable_x64", True)
+    weak, strong = pickle.dumps(jnp.asarray(1.0)), pickle.dumps(jnp.asarray(np.float64(1)))
+    jax.config.update("jax_enable_x64", False)
+    observed = [str(pickle.loads(text).dtype) for text in (weak, strong)]  # noqa: S301
+    return Observed(observed, reference=["float32", "float32"])

@@ -73,3 +73,29 @@ def host_local_and_global(env):
     shards = [s.data.shape for s in whole["a"].addressable_shards]
     observed = (specs, shards, jax.tree_util.tree_map(np.asarray, back))
     return Observed(observed, ({"a": "('x',)", "b": "()"}, [(1,)] * 4, TREE))
+
+
+LITERAL_WITHOUT_A_SHAPE = deviation(
+    "jax>=0.7.2,<0.8",
+    error="AttributeError",
+    match="'LiteralFloat' object has no attribute 'shape'",
+    reason="a number reached the function as a type of jax that has no shape",
+    issue="jax-ml/jax@2bb5ce5e73c7",
+)
+NUMBER_WITHOUT_A_SHAPE = deviation(
+    "jax>=0.10",
+    error="AttributeError",
+    match="has no attribute 'shape'",
+    reason="a number reaches the function as a type of jax that has no shape",
+)
+
+
+@probe(
+    source="jax-ml/jax@2bb5ce5e73c7",
+    deviations=[LITERAL_WITHOUT_A_SHAPE, NUMBER_WITHOUT_A_SHAPE],
+)
+def global_array_of_a_number(env):
+    """`host_local_array_to_global_array` of a Python number, such as the number of a step."""
+    mesh = env.mesh(4, "x")
+    step = multihost_utils.host_local_array_to_global_array(3.0, mesh, P())
+    return Observed(np.asarray(step), reference=np.float32(3))

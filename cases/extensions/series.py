@@ -31,3 +31,79 @@ def series_of_a_square(env, name):
     observed = jet(lambda x: select(jnp, x * x), (x,), ([one, 0 * one],))
     exact = select(np, x * x), [select(np, 2 * x), select(np, 2 * one)]
     return Observed(observed, reference=exact)
+
+
+ROUNDED_VALUE = deviation(
+    "jax<0.7",
+    outcome="ok",
+    reason="the value was divided and multiplied by a factorial, which is rounded",
+    issue="jax-ml/jax@354ab87ef25f",
+)
+ROUNDED_SECOND_TERM = deviation(
+    "jax>=0.7,<0.12",
+    outcome="ok",
+    reason="the terms are divided and multiplied by factorials, which are rounded",
+    issue="jax-ml/jax@354ab87ef25f",
+)
+
+
+@probe(source="jax-ml/jax@354ab87ef25f", deviations=[ROUNDED_VALUE, ROUNDED_SECOND_TERM])
+def series_of_a_product(env):
+    """The value of x * x at 3 is 9, its second derivative 2: exactly from 0.7.0, and 0.12.0, on.
+
+    Up to 0.6.2, the value itself is silently 8.999996.
+    """
+    terms = [np.float32(1), np.float32(0)]
+    value, (_, second) = jet(lambda x: x * x, (np.float32(3),), (terms,))
+    return Observed({"value": value == 9, "second": second == 2}, {"value": True, "second": True})
+
+
+INTEGER_TERMS_DIVIDED = deviation(
+    "jax>=0.7",
+    error="TypeError",
+    match="requires arguments to have the same dtypes",
+    reason="the terms are divided by factorials, and become floats",
+    issue="jax-ml/jax@354ab87ef25f",
+)
+
+
+@probe(source="jax-ml/jax@354ab87ef25f", deviations=[INTEGER_TERMS_DIVIDED])
+def series_at_an_integer(env):
+    """The series of x * x at the integer 3: a TypeError about dtypes from 0.7.0 on."""
+    value, terms = jet(lambda x: x * x, (3,), ([1, 0],))
+    return Observed([value, *terms], reference=[*map(np.float64, (9, 6, 2))])
+
+
+RULE_OF_CUSTOM_JVP = deviation(
+    "jax>=0.11.1",
+    error="AttributeError",
+    match="process_primitive",
+    reason="the determinant has a rule of `custom_jvp`, which jet does not take",
+    issue="jax-ml/jax@d69bb535b1e7",
+)
+
+
+@probe(source="jax-ml/jax@d69bb535b1e7", deviations=[RULE_OF_CUSTOM_JVP])
+def series_of_a_determinant(env):
+    """The series of the determinant of x times the identity, at 3: an AttributeError of late."""
+    one, zero = np.float32(1), np.float32(0)
+    identity = np.eye(2, dtype=np.float32)
+    observed = jet(lambda x: jnp.linalg.det(identity * x), (np.float32(3),), ([one, zero],))
+    return Observed(observed, reference=(np.float64(9), [np.float64(6), np.float64(2)]))
+
+
+NO_RULE_FOR_POWERS_OF_TWO = deviation(
+    "jax<0.11.2",
+    error="KeyError",
+    match="exp2",
+    reason="jet had no rule for exp2",
+    issue="jax-ml/jax#2431",
+)
+
+
+@probe(source="jax-ml/jax#2431", deviations=[NO_RULE_FOR_POWERS_OF_TWO])
+def series_of_a_power_of_two(env):
+    """The series of `jnp.exp2` at 3; before 0.11.2, it is a KeyError."""
+    observed = jet(jnp.exp2, (np.float32(3),), ([np.float32(1), np.float32(0)],))
+    log = np.log(2.0)
+    return Observed(observed, reference=(np.float64(8), [8 * log, 8 * log**2]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import export
 from jax.experimental import sparse
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
 
 defaults(source="jax-ml/jax@0d4bcde7cae5", rtol=1e-5, atol=1e-5)
 
@@ -217,3 +219,68 @@ def gradient_of_column_products(env, form):
     columns, rows = np.nonzero(dense.T)
     exact = 2 * (dense @ vector)[rows] * vector[columns]
     return Observed(jax.grad(total)(stored.data), reference=exact)
+
+
+RESULTS_AS_ARGUMENTS = deviation(
+    "jax>=0.9.2",
+    error="ValueError",
+    match="PyTreeDef",
+    reason="the arguments are unflattened with the tree of the results",
+    issue="jax-ml/jax@c43f0a0fae3a",
+)
+CUSTOM_DERIVATIVES = {
+    "two_arguments": lambda m: scale(m, OTHER.T).todense(),
+    "two_results": lambda m: double_and_triple(m)[0].todense(),
+}
+
+
+@jax.custom_jvp
+def multiply(x, y):
+    """Return x * y, with a rule for its derivative."""
+    return x * y
+
+
+@jax.custom_jvp
+def multiples(x):
+    """Return 2x and 3x, with a rule for their derivatives."""
+    return 2 * x, 3 * x
+
+
+multiply.defjvp(lambda x, t: (x[0] * x[1], t[0] * x[1] + x[0] * t[1]))
+multiples.defjvp(lambda x, t: ((2 * x[0], 3 * x[0]), (2 * t[0], 3 * t[0])))
+scale, double_and_triple = sparse.sparsify(multiply), sparse.sparsify(multiples)
+
+
+@probe(
+    source="jax-ml/jax@c43f0a0fae3a",
+    params=[*CUSTOM_DERIVATIVES],
+    deviations=[RESULTS_AS_ARGUMENTS],
+)
+def sparsified_custom_derivative(env, name):
+    """`sparsify` of a function with a rule of `custom_jvp`: a ValueError from 0.9.2 on.
+
+    Functions with one argument and one result, such as `jax.nn.relu`, still work.
+    """
+    value = CUSTOM_DERIVATIVES[name](sparse.BCOO.fromdense(DENSE))
+    return Observed(value, DENSE * OTHER.T if name == "two_arguments" else 2 * DENSE)
+
+
+KERNEL_WITHOUT_GUARANTEES = deviation(
+    "jax>=0.6.1",
+    platform="cpu",
+    outcome="ok",
+    reason="the product on a CPU is a custom call without a guarantee of compatibility",
+    issue="jax-ml/jax@9e28d739c254",
+)
+
+
+@probe(
+    source="jax-ml/jax@9e28d739c254",
+    platforms=("cpu",),
+    deviations=[KERNEL_WITHOUT_GUARANTEES],
+)
+def exported_product(env):
+    """`jax.export` of the product of a BCSR matrix and a vector: a ValueError from 0.6.1 on."""
+    matrix = sparse.BCSR.fromdense(DENSE)
+    product = export.export(jax.jit(lambda v: matrix @ v))
+    return Observed(refusal(lambda: product(OTHER[:, 0]), "no compatibility guarantees"), "ran")

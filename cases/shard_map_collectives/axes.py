@@ -190,3 +190,25 @@ def numbers_of_a_manual_axis(env):
     body = lambda: lax.axis_index("a").reshape(1)  # noqa: E731 - short
     f = map_shards(env, body, (), P("a"), check=False, mesh=square_mesh(env), manual={"a"})
     return Observed(f(), np.arange(2, dtype=np.int32))
+
+
+ANOTHER_RANK = deviation(
+    "jax<0.8.1",
+    outcome="ok",
+    reason="a dimension of length 1 was added, or removed",
+    issue="jax-ml/jax@6ac65f348b2d",
+)
+
+
+@probe(source="jax-ml/jax@6ac65f348b2d", devices=4, deviations=[ANOTHER_RANK])
+def collectives_over_no_axis(env):
+    """`all_gather(x, ())` and `psum_scatter(x, ())` return x; up to 0.8.0, with another rank."""
+    shapes = {}
+
+    def body(x):
+        shapes["all_gather"] = lax.all_gather(x, ()).shape
+        shapes["psum_scatter"] = lax.psum_scatter(x[None], ()).shape
+        return x
+
+    jax.jit(map_shards(env, body, P("x"), P("x"), check=False))(np.zeros(8, np.float32))
+    return Observed(shapes, {"all_gather": (2,), "psum_scatter": (1, 2)})

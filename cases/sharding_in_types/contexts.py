@@ -8,6 +8,7 @@ inside `jit`.
 from __future__ import annotations
 
 import inspect
+import threading
 import warnings
 
 import jax
@@ -322,3 +323,33 @@ def equality_of_shardings(env):
             "by_other_axis": False,
         },
     )
+
+
+SET_FOR_ALL_THREADS = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="set_mesh set the mesh of the process",
+    issue="jax-ml/jax@30be6f3b5554",
+)
+
+
+def read_axes(axes):
+    """Append the names of the axes of the mesh in context."""
+    axes.append(list(jax.sharding.get_abstract_mesh().axis_names))
+
+
+@probe(source="jax-ml/jax@30be6f3b5554", releases="jax>=0.5.3", deviations=[SET_FOR_ALL_THREADS])
+def mesh_in_another_thread(env):
+    """A thread that starts after `set_mesh(mesh)` silently has no mesh, from 0.6.1 on."""
+    axes = []
+    set_mesh = getattr(jax, "set_mesh", None) or jax.sharding.set_mesh
+    token = set_mesh(env.mesh(SHARDS, "x"))
+    read_axes(axes)
+    thread = threading.Thread(target=read_axes, args=[axes])
+    thread.start()
+    thread.join()
+    if token is None:
+        set_mesh(None)
+    else:
+        token.__exit__(None, None, None)
+    return Observed(axes, reference=[["x"], []])

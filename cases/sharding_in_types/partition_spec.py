@@ -7,13 +7,16 @@ with tuples in 0.10.0. `tuple(spec)` or `P(*spec)` replaces them everywhere.
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import jax
-from jax.sharding import NamedSharding
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import describe_outcome
 
@@ -279,3 +282,36 @@ def subclassed(env):
 def short_name(env):
     """`jax.P` is PartitionSpec itself, from 0.7.0."""
     return Observed(jax.P is P, True)
+
+
+WRITTEN_AS_A_LIST = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="a spec was written as the list of its entries, as every tuple is",
+    issue="jax-ml/jax@17b02ecb1b0e",
+)
+
+
+@probe(source="jax-ml/jax@17b02ecb1b0e", deviations=[WRITTEN_AS_A_LIST])
+def spec_as_json(env):
+    """`json.dumps(P("x", None))` is a TypeError from 0.6.1 on; before, it was `["x", null]`."""
+    outcome = refusal(lambda: json.dumps(P("x", None)), "not JSON serializable")
+    return Observed(outcome, reference="TypeError: not JSON serializable")
+
+
+TEXTS_EXPECTED = deviation(
+    "jax>=0.7",
+    error="TypeError",
+    match="incompatible function arguments",
+    reason="Shardy, the default partitioner, names axes by texts",
+    issue="jax-ml/jax@864178d3a344",
+)
+
+
+@probe(source="jax-ml/jax@864178d3a344", devices=4, deviations=[TEXTS_EXPECTED])
+def program_with_a_numbered_axis(env):
+    """A jitted function of an array on a mesh whose axis is named 1: a TypeError from 0.7.0 on."""
+    mesh = Mesh(np.array(env.devices[:4]), (1,))
+    x = np.arange(8, dtype=np.float32)
+    doubled = jax.jit(lambda x: 2 * x)(jax.device_put(x, NamedSharding(mesh, P(1))))
+    return Observed(doubled, reference=2 * x)
