@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import jax
 import numpy as np
 
@@ -150,3 +153,32 @@ def position_from_the_end_by_keyword(env):
 
     jax.jit(scale, static_argnums=-1)(2.0, n=3)
     return Observed(kinds[0], reference="int")
+
+
+FREED_TWICE = deviation(
+    "jax>=0.7,<0.7.1",
+    outcome="crashed",
+    reason="the jitted function was freed twice",
+    issue="jax-ml/jax#30517",
+)
+
+
+@probe(source="jax-ml/jax#30517", deviations=[FREED_TWICE])
+def static_function_that_keeps_its_jit(env):
+    """`jax.clear_caches` may free a jitted function whose weak key is a static argument of it."""
+    cache = weakref.WeakKeyDictionary()
+
+    def call():
+        def key(_):
+            pass
+
+        def ignore(fn):
+            pass
+
+        ignore = cache[key] = jax.jit(ignore, static_argnums=0)
+        ignore(key)
+
+    call()
+    jax.clear_caches()
+    gc.collect()
+    return Observed(np.float64(1), reference=np.float64(1))
