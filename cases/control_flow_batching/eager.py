@@ -98,7 +98,6 @@ SCAN_RETURNS_THE_NUMBER = deviation(
     params=["scan"],
     outcome="ok",
     reason="a carry that the body returns unchanged is not passed through the loop",
-    issue="jax-ml/jax@770eff03dfbc",
 )
 WHILE_LOOP_RETURNS_THE_NUMBER = deviation(
     "jax>=0.6",
