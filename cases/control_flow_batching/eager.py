@@ -85,3 +85,36 @@ def operand_changed_after_a_conditional(env):
     jax.block_until_ready(result)
     operand[0] = 5
     return Observed(np.array(result[0]), np.float32(0))
+
+
+UNCHANGED = {
+    "scan": lambda: lax.scan(lambda c, x: (c, x), 2.0, floats(1, 2))[0],
+    "while_loop": lambda: lax.while_loop(
+        lambda state: state[1] < 3, lambda state: (state[0], state[1] + 1), (2.0, 0.0)
+    )[0],
+}
+SCAN_RETURNS_THE_NUMBER = deviation(
+    "jax>=0.6.1",
+    params=["scan"],
+    outcome="ok",
+    reason="a carry that the body returns unchanged is not passed through the loop",
+)
+WHILE_LOOP_RETURNS_THE_NUMBER = deviation(
+    "jax>=0.6",
+    params=["while_loop"],
+    outcome="ok",
+    reason="a carry that the body returns unchanged is not passed through the loop",
+)
+
+
+@probe(
+    source="jax-ml/jax@770eff03dfbc",
+    params=[*UNCHANGED],
+    deviations=[SCAN_RETURNS_THE_NUMBER, WHILE_LOOP_RETURNS_THE_NUMBER],
+)
+def unchanged_number(env, name):
+    """Outside of jit, a Python number that a loop returns unchanged is no array from 0.6 on.
+
+    It is a float, without `dtype` and `shape`; before, it was a weakly typed array.
+    """
+    return Observed({"array": isinstance(UNCHANGED[name](), jax.Array)}, {"array": True})

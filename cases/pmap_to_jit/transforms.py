@@ -219,3 +219,29 @@ def warning_under_jit(env):
         out = jax.jit(map_rows(env, lambda x: 2 * x))(rows())
     found = sorted({w.category.__name__ for w in caught if "pmap" in str(w.message)})
     return observe((out, found), (2 * rows(), []))
+
+
+AXIS_ASSERTED = deviation(
+    "jax<0.8",
+    error="AssertionError",
+    reason="an axis is a position, not negative",
+)
+ROWS_JOINED_AT_AXIS_ZERO = deviation(
+    "jax>=0.8",
+    outcome="ok",
+    reason="the new axis is the last one, but the results are joined along the first",
+    issue="jax-ml/jax@aa2f995b1db5",
+)
+
+
+@probe(
+    source="jax-ml/jax@aa2f995b1db5",
+    devices=4,
+    deviations=[AXIS_ASSERTED, ROWS_JOINED_AT_AXIS_ZERO],
+)
+def result_along_the_last_axis(env):
+    """`pmap(f, out_axes=-1)` of rows silently returns a single column from 0.8.0 on.
+
+    `vmap` returns the rows as columns. Before, pmap raised an AssertionError; `out_axes=1` works.
+    """
+    return observe(map_rows(env, lambda row: 2 * row, out_axes=-1)(rows()), 2 * rows().T)
