@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.monitoring
+from jax import lax
 
 from conformance.kit import Observed, defaults, deviation, probe
 
@@ -30,3 +31,34 @@ def listener_of_two_arguments(env):
     """A listener for durations that takes only the event and the duration."""
     jax.monitoring.register_event_duration_secs_listener(lambda _, __: None)
     return Observed(call_outcome(lambda: jax.jit(double)(floats(1))), "ran")
+
+
+def traces_reported(call):
+    """Return the number of traces that are reported to a listener during a call.
+
+    Args:
+        call: Function without arguments.
+    """
+    events = []
+    jax.monitoring.register_event_duration_secs_listener(lambda event, _, **__: events.append(event))
+    call()
+    return events.count("/jax/core/compile/jaxpr_trace_duration")
+
+
+INNER = jax.jit(lambda x: lax.neg(x))
+
+
+ONLY_THE_OUTER_FUNCTION = deviation(
+    "jax>=0.10",
+    outcome="ok",
+    reason="only a function that is called outside of a trace is reported",
+    issue="jax-ml/jax@cea418ae95cf",
+)
+
+
+@probe(source="jax-ml/jax@cea418ae95cf", deviations=[ONLY_THE_OUTER_FUNCTION])
+def traces_for_a_listener(env):
+    """A listener hears of a jitted function, and of the jitted function that it calls."""
+    return Observed(
+        traces_reported(lambda: jax.jit(lambda x: lax.sin(INNER(x)))(floats(1))), reference=2
+    )
