@@ -258,6 +258,5 @@ def line_of_a_backward_pass(env):
     """The error about a NaN in a backward pass names the line of the function."""
     f = jax.jit(lambda x: jnp.sqrt(x * x))
     words = ("encountered in mul", "When differentiating the code")
-    return Observed(
-        call_outcome(lambda: jax.grad(f)(floats(0)), words), f"FloatingPointError: {': '.join(words)}"
-    )
+    observed = call_outcome(lambda: jax.grad(f)(floats(0)), words)
+    return Observed(observed, f"FloatingPointError: {': '.join(words)}")

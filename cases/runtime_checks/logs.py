@@ -40,7 +40,8 @@ def traces_reported(call):
         call: Function without arguments.
     """
     events = []
-    jax.monitoring.register_event_duration_secs_listener(lambda event, _, **__: events.append(event))
+    listener = lambda event, _, **__: events.append(event)  # noqa: E731 - with any keywords
+    jax.monitoring.register_event_duration_secs_listener(listener)
     call()
     return events.count("/jax/core/compile/jaxpr_trace_duration")
 
