@@ -137,3 +137,34 @@ def writes_to_many_rows(env):
     }
     rows = {name: y[:, 2] for name, y in result.items()}
     return Observed(rows, dict.fromkeys(rows, np.ones(300, np.float32)))
+
+
+LANES = {
+    "call": lambda f: jax.vmap(f),
+    "jit": lambda f: jax.jit(jax.vmap(f)),
+    "gradient": lambda f: jax.vmap(jax.grad(f)),
+}
+UNMAPPED_OPERANDS_REFUSED = deviation(
+    "jax>=0.9.1",
+    error="NotImplementedError",
+    match="vmap over any dim but 0",
+    reason="the batching rule of ragged_dot refuses operands of which none is mapped",
+    issue="jax-ml/jax@fd12028fae71",
+)
+
+
+@probe(
+    source="jax-ml/jax@fd12028fae71",
+    releases="jax>=0.4.35",
+    params=[*LANES],
+    deviations=[UNMAPPED_OPERANDS_REFUSED],
+)
+def grouped_product_without_lanes(env, name):
+    """Each lane is multiplied by the sum of a `ragged_dot` of arrays that have no lanes."""
+    rows, weights = np.float32([[1, 2], [3, 4], [5, 6]]), np.ones((2, 2, 1), np.float32)
+
+    def f(lane):
+        return lane * lax.ragged_dot(rows, weights, np.int32([1, 2])).sum()
+
+    expected = np.float64([21, 21]) if name == "gradient" else np.float64([21, 42])
+    return Observed(LANES[name](f)(floats(1, 2)), expected)

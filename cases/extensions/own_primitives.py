@@ -238,3 +238,62 @@ def dtype_made_twice(env):
     """Two dtypes that `primal_tangent_dtype` makes of the same dtypes are equal, from 0.10.0."""
     make = find("jax.experimental:primal_tangent_dtype")
     return Observed(make(jnp.int8, jnp.bfloat16) == make(jnp.int8, jnp.bfloat16), True)
+
+
+RULES_OF_JAX = {
+    "membership": lambda rules: lax.neg_p in rules,
+    "lookup": lambda rules: rules[lax.neg_p]((X,), (0,)),
+}
+MEMBERSHIP_BY_POSITION = deviation(
+    "jax>=0.8.2,<0.9",
+    params=["membership"],
+    error="KeyError",
+    reason="an object without `__contains__` took the place of the dictionary",
+    issue="jax-ml/jax@019335652dc5",
+)
+RULES_ARE_HIDDEN = deviation(
+    "jax>=0.9",
+    params=["membership"],
+    error="TypeError",
+    match="PrimitiveBatchersProxy",
+    reason="the object in place of the dictionary only accepts new rules",
+    issue="jax-ml/jax@019335652dc5",
+)
+RULES_TAKE_OTHER_ARGUMENTS = deviation(
+    "jax>=0.8.2",
+    params=["lookup"],
+    error="TypeError",
+    reason="the rules take other arguments, and from 0.9.0 on there is no look-up",
+    issue="jax-ml/jax@019335652dc5",
+)
+
+
+@probe(
+    source="jax-ml/jax@019335652dc5",
+    params=[*RULES_OF_JAX],
+    deviations=[MEMBERSHIP_BY_POSITION, RULES_ARE_HIDDEN, RULES_TAKE_OTHER_ARGUMENTS],
+)
+def batching_rule_of_a_primitive_of_jax(env, name):
+    """A library looks up the batching rule of `neg` in `batching.primitive_batchers`."""
+    expected = {"membership": True, "lookup": (-X, 0)}
+    return Observed(RULES_OF_JAX[name](batching.primitive_batchers), expected[name])
+
+
+ANY_SHAPE_WAS_TAKEN = deviation(
+    "jax<0.8.2",
+    outcome="ok",
+    reason="the shape of a cotangent was not compared with the argument",
+    issue="jax-ml/jax@6ea96b54c08e",
+)
+
+
+@probe(source="jax-ml/jax@6ea96b54c08e", deviations=[ANY_SHAPE_WAS_TAKEN])
+def transpose_rule_of_a_wrong_shape(env):
+    """The transpose rule of a primitive returns three numbers for an argument that is a scalar."""
+    twice_p = new_primitive("twice")
+    twice_p.def_impl(lambda x: 2 * x)
+    twice_p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(twice_p, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    ad.deflinear2(twice_p, lambda ct, _: [2 * ct * np.ones(3, np.float32)])
+    observed = outcome(lambda: jax.grad(lambda x: twice_p.bind(x))(np.float32(1)), "cotangent type")
+    return Observed(observed, "ValueError: cotangent type")

@@ -107,3 +107,46 @@ def series_of_a_power_of_two(env):
     observed = jet(jnp.exp2, (np.float32(3),), ([np.float32(1), np.float32(0)],))
     log = np.log(2.0)
     return Observed(observed, reference=(np.float64(8), [8 * log, 8 * log**2]))
+def hypotenuse(x):
+    """Return the first derivatives of `hypot(x, 1)` as numbers."""
+    s = np.sqrt(x * x + 1)
+    return s, [x / s, s**-3, -3 * x * s**-5]
+
+
+def power_of_two(x):
+    """Return the first derivatives of `2 ** x` as numbers."""
+    return 2**x, [np.log(2) ** n * 2**x for n in (1, 2, 3)]
+
+
+LIBRARY = {
+    "hypot": (lambda x: jnp.hypot(x, np.float32(1)), hypotenuse),
+    "exp2": (jnp.exp2, power_of_two),
+}
+
+
+NO_RULE_FOR_EXP2 = deviation(
+    "jax<0.11.2",
+    params=["exp2"],
+    error="KeyError",
+    match="exp2",
+    reason="jet had no rule for the primitive",
+)
+HYPOT_IS_A_PRIMITIVE = deviation(
+    "jax>=0.12",
+    params=["hypot"],
+    error="AttributeError",
+    match="process_primitive",
+    reason="the function has a custom derivative, which jet cannot trace",
+)
+
+
+@probe(
+    source="jax-ml/jax@1719986aaa3f",
+    params=[*LIBRARY],
+    deviations=[NO_RULE_FOR_EXP2, HYPOT_IS_A_PRIMITIVE],
+)
+def series_of_a_function(env, name):
+    """The series of a function along a line is its derivatives."""
+    f, exact = LIBRARY[name]
+    observed = jet(f, (np.float32(1.5),), (np.float32([1, 0, 0]).tolist(),))
+    return Observed(observed, reference=exact(np.float64(1.5)))

@@ -179,3 +179,20 @@ def uniform_over_almost_all_floats(env):
         {"3e38": count_between(3e38), "1e38": count_between(1e38)},
         reference={"3e38": 8, "1e38": 8},
     )
+
+
+PARAMETERS_NOT_BROADCAST = deviation(
+    "jax>=0.10.1,<0.12",
+    error="TypeError",
+    match="same number of dimensions",
+    reason="the parameters were no longer broadcast to the shape of the sample",
+    issue="jax-ml/jax@a07eff591a82",
+)
+
+
+@probe(source="jax-ml/jax@a07eff591a82", deviations=[PARAMETERS_NOT_BROADCAST])
+def f_of_arrays(env):
+    """`jax.random.f` draws a number for each pair of a row and a column of parameters."""
+    sample = jax.random.f(jax.random.key(0), f32(3, 4), f32(5, 6, 7)[:, None])
+    observed = {"shape": list(sample.shape), "positive": bool((sample > 0).all())}
+    return Observed(observed, {"shape": [3, 2], "positive": True})

@@ -233,3 +233,30 @@ def median_without_jit(env):
     """`jnp.median` of finite numbers passes `jax_debug_nans` under `disable_jit` from 0.4.36 on."""
     with jax.disable_jit():
         return Observed(jnp.median(floats(0, 1, 2, 3)), reference=np.float32(1.5))
+
+
+LINE_NOT_NAMED_BEFORE = deviation(
+    "jax<0.5.1",
+    outcome="ok",
+    reason="the backward pass ran without jit, and the error claims that the NaN vanished",
+    issue="jax-ml/jax#24955",
+)
+LINE_NOT_NAMED = deviation(
+    "jax>=0.8.1",
+    outcome="ok",
+    reason="the new backward pass does not add the line to the error",
+    issue="jax-ml/jax@404d644f1b1a",
+)
+
+
+@probe(
+    source="jax-ml/jax@404d644f1b1a",
+    config={"jax_debug_nans": True},
+    deviations=[LINE_NOT_NAMED_BEFORE, LINE_NOT_NAMED],
+)
+def line_of_a_backward_pass(env):
+    """The error about a NaN in a backward pass names the line of the function."""
+    f = jax.jit(lambda x: jnp.sqrt(x * x))
+    words = ("encountered in mul", "When differentiating the code")
+    observed = call_outcome(lambda: jax.grad(f)(floats(0)), words)
+    return Observed(observed, f"FloatingPointError: {': '.join(words)}")

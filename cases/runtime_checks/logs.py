@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.monitoring
+from jax import lax
 
 from conformance.kit import Observed, defaults, deviation, probe
 
@@ -53,3 +54,33 @@ def event_of_a_failed_trace(env):
 
     outcome = call_outcome(lambda: jax.jit(fail)(floats(1)))
     return Observed([outcome, *events], reference=["ValueError"])
+def traces_reported(call):
+    """Return the number of traces that are reported to a listener during a call.
+
+    Args:
+        call: Function without arguments.
+    """
+    events = []
+    listener = lambda event, _, **__: events.append(event)  # noqa: E731 - with any keywords
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    call()
+    return events.count("/jax/core/compile/jaxpr_trace_duration")
+
+
+INNER = jax.jit(lambda x: lax.neg(x))
+
+
+ONLY_THE_OUTER_FUNCTION = deviation(
+    "jax>=0.10",
+    outcome="ok",
+    reason="only a function that is called outside of a trace is reported",
+    issue="jax-ml/jax@cea418ae95cf",
+)
+
+
+@probe(source="jax-ml/jax@cea418ae95cf", deviations=[ONLY_THE_OUTER_FUNCTION])
+def traces_for_a_listener(env):
+    """A listener hears of a jitted function, and of the jitted function that it calls."""
+    return Observed(
+        traces_reported(lambda: jax.jit(lambda x: lax.sin(INNER(x)))(floats(1))), reference=2
+    )
