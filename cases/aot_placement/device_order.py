@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from types import SimpleNamespace
 
-import numpy as np
 from jax.experimental.mesh_utils import create_device_mesh
 
 from conformance.kit import Observed, defaults, deviation, probe

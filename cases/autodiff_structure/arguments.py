@@ -29,9 +29,7 @@ ANY_PAIR_IS_UNPACKED = deviation(
 )
 
 
-@probe(
-    source="jax-ml/jax@d19916fe372a", params=[*TRANSFORMS], deviations=[ANY_PAIR_IS_UNPACKED]
-)
+@probe(source="jax-ml/jax@d19916fe372a", params=[*TRANSFORMS], deviations=[ANY_PAIR_IS_UNPACKED])
 def auxiliary_value_is_missing(env, name):
     """With `has_aux=True`, functions that return no pair are refused."""
     outcomes = {

@@ -140,7 +140,7 @@ def writes_to_many_rows(env):
 
 
 LANES = {
-    "call": lambda f: jax.vmap(f),
+    "call": jax.vmap,
     "jit": lambda f: jax.jit(jax.vmap(f)),
     "gradient": lambda f: jax.vmap(jax.grad(f)),
 }

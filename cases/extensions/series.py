@@ -85,28 +85,13 @@ RULE_OF_CUSTOM_JVP = deviation(
 
 @probe(source="jax-ml/jax@d69bb535b1e7", deviations=[RULE_OF_CUSTOM_JVP])
 def series_of_a_determinant(env):
-    """The series of the determinant of x times the identity, at 3: an AttributeError of late."""
+    """The series of the determinant of x times the identity; from 0.11.1 on, an AttributeError."""
     one, zero = np.float32(1), np.float32(0)
     identity = np.eye(2, dtype=np.float32)
     observed = jet(lambda x: jnp.linalg.det(identity * x), (np.float32(3),), ([one, zero],))
     return Observed(observed, reference=(np.float64(9), [np.float64(6), np.float64(2)]))
 
 
-NO_RULE_FOR_POWERS_OF_TWO = deviation(
-    "jax<0.11.2",
-    error="KeyError",
-    match="exp2",
-    reason="jet had no rule for exp2",
-    issue="jax-ml/jax#2431",
-)
-
-
-@probe(source="jax-ml/jax#2431", deviations=[NO_RULE_FOR_POWERS_OF_TWO])
-def series_of_a_power_of_two(env):
-    """The series of `jnp.exp2` at 3; before 0.11.2, it is a KeyError."""
-    observed = jet(jnp.exp2, (np.float32(3),), ([np.float32(1), np.float32(0)],))
-    log = np.log(2.0)
-    return Observed(observed, reference=(np.float64(8), [8 * log, 8 * log**2]))
 def hypotenuse(x):
     """Return the first derivatives of `hypot(x, 1)` as numbers."""
     s = np.sqrt(x * x + 1)
@@ -122,8 +107,6 @@ LIBRARY = {
     "hypot": (lambda x: jnp.hypot(x, np.float32(1)), hypotenuse),
     "exp2": (jnp.exp2, power_of_two),
 }
-
-
 NO_RULE_FOR_EXP2 = deviation(
     "jax<0.11.2",
     params=["exp2"],

@@ -33,6 +33,17 @@ def listener_of_two_arguments(env):
     return Observed(call_outcome(lambda: jax.jit(double)(floats(1))), "ran")
 
 
+def listen():
+    """Return a list that receives the last part of the name of each duration from now on."""
+    events = []
+
+    def receive(event, _, **__):
+        events.append(event.rpartition("/")[2])
+
+    jax.monitoring.register_event_duration_secs_listener(receive)
+    return events
+
+
 TRACE_THAT_FAILED = deviation(
     "jax>=0.5.3",
     outcome="ok",
@@ -43,33 +54,17 @@ TRACE_THAT_FAILED = deviation(
 
 @probe(source="jax-ml/jax@256e37af5faf", deviations=[TRACE_THAT_FAILED])
 def event_of_a_failed_trace(env):
-    """A listener for durations hears of no trace that ends in an error."""
-    events = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda event, _, **__: events.append(event.rpartition("/")[2])
-    )
+    """A listener for durations receives nothing of a trace that ends in an error."""
+    events = listen()
 
     def fail(x):
         raise ValueError(x)
 
     outcome = call_outcome(lambda: jax.jit(fail)(floats(1)))
     return Observed([outcome, *events], reference=["ValueError"])
-def traces_reported(call):
-    """Return the number of traces that are reported to a listener during a call.
-
-    Args:
-        call: Function without arguments.
-    """
-    events = []
-    listener = lambda event, _, **__: events.append(event)  # noqa: E731 - with any keywords
-    jax.monitoring.register_event_duration_secs_listener(listener)
-    call()
-    return events.count("/jax/core/compile/jaxpr_trace_duration")
 
 
-INNER = jax.jit(lambda x: lax.neg(x))
-
-
+INNER = jax.jit(lax.neg)
 ONLY_THE_OUTER_FUNCTION = deviation(
     "jax>=0.10",
     outcome="ok",
@@ -80,7 +75,7 @@ ONLY_THE_OUTER_FUNCTION = deviation(
 
 @probe(source="jax-ml/jax@cea418ae95cf", deviations=[ONLY_THE_OUTER_FUNCTION])
 def traces_for_a_listener(env):
-    """A listener hears of a jitted function, and of the jitted function that it calls."""
-    return Observed(
-        traces_reported(lambda: jax.jit(lambda x: lax.sin(INNER(x)))(floats(1))), reference=2
-    )
+    """A listener receives the duration of two traces: of a jitted function, and of its callee."""
+    events = listen()
+    jax.jit(lambda x: lax.sin(INNER(x)))(floats(1))
+    return Observed(events.count("jaxpr_trace_duration"), reference=2)
