@@ -245,12 +245,11 @@ LINE_NOT_NAMED = deviation(
     "jax>=0.8.1",
     outcome="ok",
     reason="the new backward pass does not add the line to the error",
-    issue="jax-ml/jax@404d644f1b1a",
 )
 
 
 @probe(
-    source="jax-ml/jax@404d644f1b1a",
+    source="jax-ml/jax#24955",
     config={"jax_debug_nans": True},
     deviations=[LINE_NOT_NAMED_BEFORE, LINE_NOT_NAMED],
 )

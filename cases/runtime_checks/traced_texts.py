@@ -48,11 +48,11 @@ SHORT_TEXTS = deviation(
     "jax<0.8.2",
     outcome="ok",
     reason="the texts had only the type",
-    issue="jax-ml/jax@43bb91f75376",
+    issue="jax-ml/jax@43bb91f753fe",
 )
 
 
-@probe(source="jax-ml/jax@43bb91f75376", releases="jax>=0.7", deviations=[SHORT_TEXTS])
+@probe(source="jax-ml/jax@43bb91f753fe", releases="jax>=0.7", deviations=[SHORT_TEXTS])
 def text_of_a_traced_value(env):
     """A value prints in `grad` with its number, and in `vmap` with the type of all lanes."""
     texts = []
