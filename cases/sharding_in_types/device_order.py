@@ -7,7 +7,7 @@ on it. `jax.make_mesh` has the same order.
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 from jax.experimental.mesh_utils import create_device_mesh
 
@@ -16,24 +16,29 @@ from conformance.kit import Observed, defaults, deviation, probe
 defaults(platforms=("cpu",))
 
 
+@dataclass(frozen=True)
+class Device:
+    """A stand-in for a device, with the attributes that `create_device_mesh` reads."""
+
+    id: int
+    device_kind: str
+    platform: str
+    coords: tuple[int, ...] = ()
+    core_on_chip: int = 0
+
+
 def chips(kind, columns, rows, layers=1, cores=1):
     """Return stand-ins for the devices of a TPU slice, numbered core by core, column by column."""
     places = itertools.product(range(layers), range(rows), range(columns), range(cores))
     return [
-        SimpleNamespace(
-            id=number,
-            device_kind=kind,
-            platform="tpu",
-            coords=(column, row, layer),
-            core_on_chip=core,
-        )
+        Device(number, kind, "tpu", (column, row, layer), core)
         for number, (layer, row, column, core) in enumerate(places)
     ]
 
 
 def processes(*numbers):
     """Return stand-ins for GPUs, one process after the other."""
-    return [SimpleNamespace(id=n, device_kind="H100", platform="gpu") for n in numbers]
+    return [Device(number, "H100", "gpu") for number in numbers]
 
 
 RING = [0, 1, 2, 3, 7, 6, 5, 4]
