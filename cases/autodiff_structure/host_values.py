@@ -1,4 +1,4 @@
-"""Derivatives of samples, next to NumPy arrays, and at Python numbers."""
+"""Derivatives with values of the host: NumPy arrays and Python numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain calls that changed: small and large indices, conversions, negative sizes."""
+"""Small and large indices, negative sizes, and conversions of numbers, in plain calls."""
 
 from __future__ import annotations
 
