@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ALLOCATIONS: Final = 100_000
-"""Objects that are made between two collections of the youngest generation; by default 700."""
+"""Objects that are made between two collections of the youngest generation; fewer by default."""
 
 
 @contextmanager

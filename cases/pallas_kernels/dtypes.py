@@ -7,6 +7,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import F32, block, copy, describe, run, run_rows, shape, square, vector
 
@@ -158,3 +159,28 @@ def wide(env):
         kernel, shape(8, dtype=x.dtype), np.array([1]), x, grid=(2,), out_specs=out_spec, **specs
     )
     return Observed(out, reference=np.array([0, 1 / 3, 1, 2, 4 / 3 + 1, 5 / 3 + 1, 5, 6]))
+
+
+STORED = {
+    "narrower": (np.int32([300, 1]), np.int8),
+    "unsigned": (np.int8([-1, 1]), np.uint8),
+    "wider": (np.int8([100, 1]), np.int32),
+}
+CONVERTED = deviation(
+    "jax>=0.6",
+    outcome="ok",
+    reason="the test for weakly typed values lets integers of every dtype pass",
+    issue="jax-ml/jax@4d2808c1155b",
+)
+
+
+@probe(source="jax-ml/jax@4d2808c1155b", params=[*STORED], deviations=[CONVERTED])
+def integers_of_another_dtype(env, name):
+    """Integers of another dtype than the block are refused; from 0.6.0 they are converted.
+
+    300 is silently stored as 44 in a block of int8.
+    """
+    x, dtype = STORED[name]
+    words = "Invalid dtype for `swap`"
+    observed = refusal(lambda: run(copy, shape(2, dtype=dtype), x), words)
+    return Observed(observed, reference=f"ValueError: {words}")

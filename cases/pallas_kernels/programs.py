@@ -1,15 +1,14 @@
-"""`pl.num_programs` in functions that JAX traces once, costs of functions, and stored integers."""
+"""`pl.num_programs` in functions that JAX traces once."""
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
 from conformance.kit import Observed, defaults, deviation, probe
 from conformance.kit.endings import refusal
 
-from ._helpers import F32, block, run, run_rows, shape, vector
+from ._helpers import block, run, run_rows, shape, vector
 
 defaults(platforms=("cpu",))
 
@@ -92,67 +91,3 @@ def axis_of_an_earlier_grid(env):
     words = "out of bounds for grid"
     second = refusal(lambda: run_rows(kernel, shape(8), vector()), words)
     return Observed((first, second), reference=(3 * vector(), f"ValueError: {words}"))
-
-
-COSTS = {
-    "two_axes": (lambda a: jnp.tensordot(a, a, 2), (3, 3), 2 * 9),
-    "no_axes": (lambda a: lax.dot_general(a, a, (((), ()), ((), ()))), (3,), 2 * 9),
-    "negative_power": (lambda a: a**-3, (4,), 4 * 4),
-    "positive_power": (lambda a: a**3, (4,), 4 * 3),
-}
-COUNTED_PER_AXIS = deviation(
-    "jax<0.8.2",
-    params=["two_axes", "no_axes"],
-    outcome="ok",
-    reason="the factor of two was counted once for each axis that is summed",
-    issue="jax-ml/jax@eaf6efc1beeb",
-)
-LOGARITHM_OF_A_NEGATIVE = deviation(
-    "jax<0.11.1",
-    params=["negative_power"],
-    error="ValueError",
-    match="math domain error|expected a positive input",
-    reason="the logarithm of the exponent was taken",
-    issue="jax-ml/jax@bc43d763b26d",
-)
-
-
-@probe(
-    source="jax-ml/jax@eaf6efc1beeb",
-    releases="jax>=0.4.36",
-    params=[*COSTS],
-    deviations=[COUNTED_PER_AXIS, LOGARITHM_OF_A_NEGATIVE],
-)
-def operations_of_a_function(env, name):
-    """`pl.estimate_cost` counts two operations per product, over all axes together."""
-    f, sizes, exact = COSTS[name]
-    return Observed(pl.estimate_cost(f, np.ones(sizes, F32)).flops, reference=exact)
-
-
-STORED = {
-    "narrower": (np.int32([300, 1]), np.int8),
-    "unsigned": (np.int8([-1, 1]), np.uint8),
-    "wider": (np.int8([100, 1]), np.int32),
-}
-CONVERTED = deviation(
-    "jax>=0.6",
-    outcome="ok",
-    reason="the test for weakly typed values lets integers of every dtype pass",
-    issue="jax-ml/jax@4d2808c1155b",
-)
-
-
-@probe(source="jax-ml/jax@4d2808c1155b", params=[*STORED], deviations=[CONVERTED])
-def integers_of_another_dtype(env, name):
-    """Integers of another dtype than the block are refused; from 0.6.0 they are converted.
-
-    300 is silently stored as 44 in a block of int8.
-    """
-    x, dtype = STORED[name]
-
-    def kernel(x_ref, o_ref):
-        o_ref[...] = x_ref[...]
-
-    words = "Invalid dtype for `swap`"
-    observed = refusal(lambda: run(kernel, shape(2, dtype=dtype), x), words)
-    return Observed(observed, reference=f"ValueError: {words}")

@@ -16,6 +16,7 @@ from conformance.engine.batches import (
     ROUNDS,
     Batch,
     get_cell_key,
+    get_file_key,
     get_required_accelerator,
     take_batch,
 )
@@ -98,7 +99,7 @@ class _CellQueue:
         Args:
             part: Part of the files to begin after, 0 or more and less than 1.
         """
-        files = groupby(self.jobs, lambda job: str(job.case.file))
+        files = groupby(self.jobs, get_file_key)
         sizes = [sum(1 for _ in jobs) for _, jobs in files]
         self.jobs.rotate(-sum(sizes[: int(part * len(sizes))]))
 

@@ -51,6 +51,11 @@ def get_required_accelerator(job: Job) -> str:
     return place.kind if place.real else ""
 
 
+def get_file_key(job: Job) -> str:
+    """Return the file of a job as text: two equal paths are compared part by part."""
+    return str(job.case.file)
+
+
 def take_batch(
     jobs: deque[Job], limit: float, estimate: Callable[[Job], float]
 ) -> tuple[tuple[Job, ...], float]:
@@ -72,7 +77,7 @@ def take_batch(
         took = estimate(job)
         # Another file is another import; a batch with enough work does not begin one. Tests may
         # depend on those before them in their file, which stays whole.
-        is_new_file = bool(taken) and job.case.file != taken[-1].case.file
+        is_new_file = bool(taken) and get_file_key(job) != get_file_key(taken[-1])
         may_end = bool(taken) and (is_new_file or not is_suite)
         is_enough = len(taken) >= MOST or (is_new_file and seconds > limit / 2)
         if may_end and (seconds + took > limit or is_enough):
@@ -116,8 +121,7 @@ def order_by_cell(jobs: Iterable[Job]) -> list[Job]:
     """
     groups: dict[tuple[bool, str, str], list[Job]] = {}
     for job in jobs:
-        # As text: two equal paths are compared part by part, a million times in a large run.
-        key = (bool(job.case.requires), get_cell_key(job), str(job.case.file))
+        key = (bool(job.case.requires), get_cell_key(job), get_file_key(job))
         groups.setdefault(key, []).append(job)
     ordered = sorted(groups, key=lambda key: key[0])
     return [job for key in ordered for job in groups[key]]
