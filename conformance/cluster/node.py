@@ -8,6 +8,7 @@ import os
 import platform
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,9 +46,10 @@ from conformance.model.outcome import Outcome, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
+    from concurrent.futures import Future
 
     from conformance.cluster.messages import BatchRequest, ContentPlace
-    from conformance.engine.job import FinishedJob, PlannedCell
+    from conformance.engine.job import FinishedJob, Job, PlannedCell
     from conformance.engine.workers.client import Worker
 
     Emit = Callable[[bytes], None]
@@ -182,9 +184,11 @@ class Node:
         with self._workers.lease(
             key, lambda: CellWorker(planned, open_worker, self._device_lock)
         ) as worker:
-            for spec in request.decode_jobs():
-                case = replace(spec.case, file=files[str(spec.case.file)])
-                yield worker.run(spec.make_job(worker.planned, case))
+            jobs = (
+                spec.make_job(worker.planned, replace(spec.case, file=files[str(spec.case.file)]))
+                for spec in request.decode_jobs()
+            )
+            yield from _run_ahead(worker.run, jobs)
 
     def _run_tests(
         self, request: BatchRequest, planned: PlannedCell, started: list[str]
@@ -258,6 +262,19 @@ class _Outbox:
             self.emit(encode(BatchUpdate(key=self.key, jobs=tuple(self.reports))))
             self.reports.clear()
             self.sent = time.monotonic()
+
+
+def _run_ahead(run: Callable[[Job], FinishedJob], jobs: Iterable[Job]) -> Generator[FinishedJob]:
+    """Run jobs one after another, each while the caller records the one before."""
+    with ThreadPoolExecutor(1, "ahead") as thread:
+        before: Future[FinishedJob] | None = None
+        for job in jobs:
+            running = thread.submit(run, job)
+            if before is not None:
+                yield before.result()
+            before = running
+        if before is not None:
+            yield before.result()
 
 
 def _check_provided(finished: FinishedJob) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,14 @@ from conformance.cluster.messages import (
 from conformance.cluster.node import Node
 from conformance.cluster.requests import RequestMaker
 from conformance.engine.cache.blobs import BLOBS, BlobStore, hash_blob
+from conformance.engine.local_executor import CellWorker
 from conformance.engine.record_judge import make_record
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from tests.workbench import OLD, Bench, lock_of, make_test_cache, planned_cell, source_of
 
 if TYPE_CHECKING:
-    from conformance.engine.job import Job
+    from conformance.engine.job import FinishedJob, Job
     from conformance.model.record import Record
 
 ELSEWHERE = ContentPlace(folder="/nowhere", token="t" * 32)
@@ -194,6 +196,32 @@ def test_an_abandoned_batch_ends_after_its_running_job(node: Node, bench: Bench)
     request = request_of(*[bench.job("return 1")] * 3)
     node.abandon("key")
     assert len(run(node, request).jobs) == 1
+
+
+@pytest.mark.cell
+def test_the_next_job_runs_while_one_is_recorded(
+    node: Node, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both take processor time, and a batch has only one slot."""
+    second_started = threading.Event()
+    waited = []
+
+    def run_job(worker: CellWorker, job: Job) -> FinishedJob:
+        if job.case.topic == "second":
+            second_started.set()
+        return run_original(worker, job)
+
+    def record(*arguments: Any) -> Record:
+        waited.append(second_started.wait(20.0))
+        return make_record(*arguments)
+
+    run_original = CellWorker.run
+    monkeypatch.setattr(CellWorker, "run", run_job)
+    monkeypatch.setattr("conformance.cluster.content.make_record", record)
+    jobs = [bench.job("return 1", topic=topic) for topic in ("first", "second")]
+    update = run(node, request_of(*jobs))
+    assert waited == [True, True]
+    assert [report.record.case for report in update.jobs] == [job.case.id for job in jobs]
 
 
 @pytest.mark.cell
