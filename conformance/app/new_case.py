@@ -21,8 +21,9 @@ from conformance.triage.new.placement import find_placement
 from conformance.triage.new.porting import PortRequest, decide_keywords, port
 from conformance.triage.new.script import read_script
 from conformance.triage.new.trials import CaseRunner
-from conformance.triage.programs.pasted_report import find_releases, find_thread, read_paste
+from conformance.triage.programs.pasted_report import find_thread, read_paste
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
+from conformance.triage.programs.report_facts import find_releases
 from conformance.triage.programs.runner import ProgramRunner
 
 if TYPE_CHECKING:

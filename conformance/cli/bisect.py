@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -109,6 +110,8 @@ def command(
         else:
             # With a scan: equal ends of a case may hide a change that was reverted in between.
             found = find_change(context, subject, search, output.print, scan=True)
+            # The search may have found that a script needs several devices.
+            search = replace(search, platform=found.platform)
     answer = found.answer
     # Steps are printed during a search; an empty line separates them from the answer.
     output.print("", *render_answer(answer, search.find, found.axis))

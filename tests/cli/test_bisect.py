@@ -101,6 +101,17 @@ def test_bisect_prints_trials_answer_and_timeline(project: Project) -> None:
     assert lines[answer + 4].startswith("3 trials for 3 points, ")
 
 
+@pytest.mark.long
+def test_script_that_needs_devices_gets_them(project: Project) -> None:
+    """By the error of its mesh on one device."""
+    script = f"import jax\n{RELEASE}\nprint(jax.make_mesh((2, 2), ('a', 'b')).size)\n"
+    project.write({"report.py": f"{script}assert release < '0.6.1', 'new'\n"})
+    ending = project.run("bisect", "report.py", *ENDS)
+    lines = ending.out.splitlines()
+    assert lines[0] == "the program needs 4 devices: searched on cpu4"
+    assert any(line.startswith("first bad: jax 0.6.1, last good: 0.6.0") for line in lines)
+
+
 def test_find_fix_reports_first_good_release(project: Project) -> None:
     """With `--find fix` the good end is the newer release."""
     project.write({"report.py": f"{RELEASE}\nassert release >= '0.6.1'"})

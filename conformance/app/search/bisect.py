@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -17,12 +17,14 @@ from conformance.bench.measured import LEAK_CALLS, make_settings
 from conformance.engine.runs.directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
 from conformance.search.axes import AxisCells
+from conformance.search.endpoints import EndpointsError
 from conformance.search.metrics import LEAK
 from conformance.search.prober import CaseProber, select_known_records
 from conformance.search.trials import CellTrials
 from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.endpoints import EndpointSearch
 from conformance.triage.bisect.render import format_step
+from conformance.triage.programs.outcomes import DEVICES_NEEDED
 from conformance.triage.programs.program import ProgramTarget
 from conformance.triage.programs.requirements import collect_requirements, find_common_versions
 from conformance.triage.programs.runner import ProgramRunner
@@ -57,6 +59,7 @@ class BisectResult:
     Attributes:
         answer: The answer.
         axis: The name of the axis.
+        platform: Platform of the points, empty for the default.
         left_out: The points that could not be tried, by name, with the reason.
         locks: Lock of each cell, by cell id.
         blobs: Artifacts of the trials.
@@ -64,6 +67,7 @@ class BisectResult:
 
     answer: BisectAnswer
     axis: str
+    platform: str
     left_out: tuple[tuple[str, str], ...]
     locks: dict[str, Lock]
     blobs: BlobStore
@@ -94,6 +98,7 @@ def find_change(
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
+    has_own_axis = axis is None
     if axis is None:
         # A case declares its devices; a script gets one CPU device, as it has outside of the
         # harness.
@@ -111,12 +116,20 @@ def find_change(
         cell_of=points.__getitem__, name_of=points.labels.__getitem__,
         progress=partial(_report_step, say, points),
     ) as trials:  # fmt: skip
-        answer = search_points(trials, target, options, points, width=width, scan=scan)
+        try:
+            answer = search_points(trials, target, options, points, width=width, scan=scan)
+        except EndpointsError:
+            count = _count_needed_devices(trials)
+            if options.platform or not (has_own_axis and count):
+                raise
+            say(f"the program needs {count} devices: searched on cpu{count}")
+            options = replace(options, platform=f"cpu{count}")
+            return find_change(context, target, options, say, scan=scan)
     # Nightlies are refused when the index is read, other points when their locks are looked up.
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
     return BisectResult(
-        answer=answer, axis=axis.name, left_out=tuple(refused), locks=points.locks,
-        blobs=trials.blobs,
+        answer=answer, axis=axis.name, platform=options.platform, left_out=tuple(refused),
+        locks=points.locks, blobs=trials.blobs,
     )  # fmt: skip
 
 
@@ -231,6 +244,13 @@ def open_trials(
             known=select_known_records(prober, directory.read_records(), blobs),
             tolerance=get_tolerance(target), metric=options.measured_metric, progress=progress,
         )  # fmt: skip
+
+
+def _count_needed_devices(trials: CellTrials[int]) -> int:
+    """Return the largest number of devices that trials on one device asked for, 0 for none."""
+    errors = (side.record.error for samples in trials.samples.values() for side in samples)
+    asked = (error for error in errors if error is not None and error.type == DEVICES_NEEDED)
+    return max((int(error.message.partition(";")[0]) for error in asked), default=0)
 
 
 def _find_reported_point(points: SearchPoints, target: Target) -> int | None:

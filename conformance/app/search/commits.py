@@ -158,7 +158,10 @@ def find_commit_between_revisions(
         say=say,
     ) as trials:  # fmt: skip
         answer = search_points(trials, target, options, cells, width=options.width, scan=True)
-    found = BisectResult(answer=answer, axis=package, left_out=(), locks=locks, blobs=trials.blobs)
+    found = BisectResult(
+        answer=answer, axis=package, platform=options.platform, left_out=(), locks=locks,
+        blobs=trials.blobs,
+    )  # fmt: skip
     finding = CommitFinding(
         verdict=CommitVerdict.COMMIT, cells=cells, states=answer.states, main=answer.main,
         changes=answer.changes, steps=answer.steps, flaky=answer.flaky,

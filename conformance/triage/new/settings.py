@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.new.script_source import resolve_callee, resolve_path
+from conformance.triage.programs.report_facts import DEVICE_COUNT_FLAG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEVICE_COUNT_FLAG: Final = "--xla_force_host_platform_device_count"
 _DEVICE_COUNT_OPTION: Final = "jax_num_cpu_devices"
 _CELL_OPTIONS: Final = frozenset({"jax_platforms", "jax_platform_name"})
 """Options that the cell decides."""

@@ -5,20 +5,25 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-import shlex
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.python_source import find_imported_modules, parse
+from conformance.corpus.python_source import parse
 from conformance.engine.runs.directory import RunDirectory
 from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
+from conformance.triage.programs.report_facts import (
+    find_pins,
+    find_release,
+    find_variables,
+    read_assignments,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 _FENCE: Final = re.compile(
     r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n]*\n(.*?)^[ \t]*\1", re.MULTILINE | re.DOTALL
@@ -29,23 +34,7 @@ _PROMPT: Final = re.compile(r"^[ \t]*(?:>>>|In \[\d+\]:)(?: |$)", re.MULTILINE)
 _ANY_PROMPT: Final = re.compile(r"[ \t]*(?:>>>|\.\.\.:?|In \[\d+\]:)(?: |$)")
 _SHELL: Final = re.compile(r"[ \t]*(?:\$[ \t]+(?:export[ \t]+)?|export[ \t]+)(.*)")
 _MAGIC: Final = re.compile(r"[ \t]*(?:[!%][\w%!].*)")
-_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _THREAD: Final = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
-_RELEASE: Final = re.compile(
-    r"\bjax(?:lib)?\b[^\w\n]{0,40}(?:version[^\w\n]{1,8})?v?(\d+\.\d+(?:\.\d+)+)", re.IGNORECASE
-)
-_SHOWN_RELEASE: Final = re.compile(
-    r"\bjax\.__version__\)?[ \t]*\n\s*'?(\d+\.\d+(?:\.\d+)+)'?[ \t]*$", re.MULTILINE
-)
-"""The release as an interactive session prints it below `jax.__version__`."""
-_PIN: Final = re.compile(
-    r"^[ \t>]*(?P<name>[A-Za-z][\w.-]*[A-Za-z0-9])(?:==|:?[ \t]+v?)"
-    r"(?P<version>\d+(?:\.\d+)+(?:\.?\w+)?)"
-    r"[ \t]*(?:pypi_0[ \t]+pypi|\S*site-packages\S*)?[ \t]*$",
-    re.MULTILINE,
-)
-"""A line of `pip list`, `pip freeze`, `conda list` or `jax.print_environment_info()`."""
-_JAX_FAMILY: Final = re.compile(r"jax|jaxlib|jax[-_](?:cuda|rocm|metal|tpu)\S*|libtpu|python")
 _SHORT: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 _TEXTS: Final = frozenset({".md", ".markdown", ".rst", ".txt"})
 
@@ -58,7 +47,7 @@ class PastedScript:
         text: Source of the script.
         echoes: Whether values of expressions are printed: the script had prompts, or is a block
             that prints nothing else.
-        variables: Environment variables that shell lines set.
+        variables: Environment variables that the report sets.
         thread: Upstream thread that the report names, `owner/repo#N`; empty for none.
         notes: Omissions, a sentence each.
     """
@@ -92,6 +81,8 @@ def read_paste(text: str, name: str) -> PastedScript:
             chosen = _strip_shell_lines(chosen, variables, notes)
     chosen = textwrap.dedent(chosen.expandtabs(4) if "\t" in chosen else chosen).strip("\n") + "\n"
     _check(chosen, name)
+    # Lines within the code itself come last: they are nearest to it.
+    variables = find_variables(text, chosen) | variables
     return PastedScript(
         text=_separate_statements(chosen),
         echoes=echoes or (chosen.strip() != text.strip() and _has_final_value(chosen)),
@@ -111,48 +102,6 @@ def find_thread(text: str) -> str:
     if link:
         return f"{link[1]}#{link[2]}"
     return text.strip() if "\n" not in text.strip() and _SHORT.fullmatch(text.strip()) else ""
-
-
-def find_releases(text: str) -> set[str]:
-    """Return the releases of jax that a report names, e.g. `jax==0.7.1`, `jax: 0.7.1`.
-
-    Args:
-        text: The report.
-    """
-    return {match[1] for match in _RELEASE.finditer(text)}
-
-
-def find_release(text: str) -> str:
-    """Return the release of jax that a report names, empty if it names several or none.
-
-    Args:
-        text: The report.
-    """
-    found = _RELEASE.finditer(text)
-    # The number of jaxlib may differ from that of jax, and a report often lists both.
-    named = {match[1] for match in found if not match[0].lower().startswith("jaxlib")}
-    named |= set(_SHOWN_RELEASE.findall(text))
-    return named.pop() if len(named) == 1 else ""
-
-
-def find_pins(text: str, script: str) -> tuple[str, ...]:
-    """Return the versions in a report of the packages that its script imports.
-
-    Args:
-        text: The report.
-        script: Python source of its script.
-
-    Returns:
-        Requirements, e.g. `flax==0.10.2`; none of jax itself, which the search varies.
-    """
-    imported = find_imported_modules(parse(script))
-    found = {match["name"]: match["version"] for match in _PIN.finditer(text)}
-    return tuple(
-        f"{name}=={version}"
-        for name, version in sorted(found.items())
-        # A report lists everything that is installed; pins of what is not imported only conflict.
-        if name.replace("-", "_").lower() in imported and not _JAX_FAMILY.fullmatch(name.lower())
-    )
 
 
 def add_echoes(script: str) -> str:
@@ -224,24 +173,12 @@ def _strip_shell_lines(text: str, variables: dict[str, str], notes: list[str]) -
     remaining = []
     for line in text.splitlines():
         if shell := _SHELL.fullmatch(line):
-            _read_assignments(shell[1], variables)
+            variables |= read_assignments(shell[1])
         elif _MAGIC.fullmatch(line):
             notes.append(f"`{line.strip()}` left out")
         else:
             remaining.append(line)
     return "\n".join(remaining)
-
-
-def _read_assignments(command: str, variables: dict[str, str]) -> None:
-    try:
-        words: Sequence[str] = shlex.split(command)
-    except ValueError:
-        return
-    for word in words:
-        match = _ASSIGNMENT.fullmatch(word)
-        if match is None:
-            return
-        variables[match[1]] = match[2]
 
 
 def _check(text: str, name: str) -> None:

@@ -33,7 +33,9 @@ from conformance.search.predicates import OUTPUT, STDOUT
 from conformance.search.prober import make_unrun_record
 from conformance.triage.programs import process
 from conformance.triage.programs.outcomes import (
+    DEVICES_NEEDED,
     classify_outcome,
+    count_needed_devices,
     find_usage,
     list_given_flags,
     make_error_info,
@@ -174,12 +176,8 @@ class ProgramRunner:
             failure = replace(failure, where=where)
         if self.metric is not None:
             facts = {**facts, METRIC: find_metric(ended.stdout, self.metric)}
-        # Otherwise the search would blame a release for a package that was never installed.
-        if failure is not None and (why := self._find_missing_package(failure, planned)):
-            outcome, failure = Outcome.UNSUPPORTED, make_error_info("missing package", why)
-        if self.target.kind is ProgramKind.SCRIPT and (usage := find_usage(ended)):
-            why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
-            outcome, failure = Outcome.UNSUPPORTED, make_error_info("arguments needed", why)
+        if unmet := self._find_unmet_need(planned, failure, ended):
+            outcome, failure = Outcome.UNSUPPORTED, unmet
         texts = {STDOUT: ended.stdout, "stderr": ended.stderr}
         texts[OUTPUT] = self._normalize(texts[STDOUT], planned, versions)
         texts[READ_FILES] = masker.mask_content(inputs)
@@ -196,6 +194,21 @@ class ProgramRunner:
             seconds={name: round(value, 6) for name, value in seconds.items()},
             max_rss_bytes=ended.max_rss_bytes,
         )
+
+    def _find_unmet_need(
+        self, planned: PlannedCell, failure: ErrorInfo | None, ended: CompletedProgram
+    ) -> ErrorInfo | None:
+        """Return what the program lacks, None if nothing: a release is not to blame for it."""
+        if failure is not None and (why := self._find_missing_package(failure, planned)):
+            return make_error_info("missing package", why)
+        if self.target.kind is ProgramKind.SCRIPT and (usage := find_usage(ended)):
+            why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
+            return make_error_info("arguments needed", why)
+        if planned.cell.devices == 1 and (
+            count := count_needed_devices(failure, self.target.source)
+        ):
+            return make_error_info(DEVICES_NEEDED, f"{count}; search with --platform cpu{count}")
+        return None
 
     def _run_process(
         self,

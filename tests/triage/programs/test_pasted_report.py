@@ -8,14 +8,7 @@ import io
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.programs.pasted_report import (
-    add_echoes,
-    find_pins,
-    find_release,
-    find_releases,
-    find_thread,
-    read_paste,
-)
+from conformance.triage.programs.pasted_report import add_echoes, find_thread, read_paste
 
 SCRIPT = "import jax\nprint(jax.devices())\n"
 
@@ -90,27 +83,6 @@ def test_an_upstream_thread_is_found(text: str, thread: str) -> None:
     assert find_thread(text) == thread
 
 
-def test_releases_of_a_report_are_found() -> None:
-    """Are where it was seen."""
-    text = "I use jax==0.7.1 on python 3.11.4.\njax:    0.6.2\njaxlib: 0.6.1\nJAX version 0.5.0\n"
-    assert find_releases(text) == {"0.7.1", "0.6.2", "0.6.1", "0.5.0"}
-
-
-@pytest.mark.parametrize(
-    ("text", "release"),
-    [
-        ("jax              0.5.3\njaxlib           0.5.1\n", "0.5.3"),
-        ("on jax 0.5.3; it was right with jax 0.5.2", ""),
-        ("on the newest release", ""),
-        (">>> jax.__version__\n'0.4.33'\n", "0.4.33"),
-        (">>> print(jax.__version__)\n0.4.33\n", "0.4.33"),
-    ],
-)
-def test_the_release_of_a_report_is_found(text: str, release: str) -> None:
-    """If it is the only release of jax, whatever release of jaxlib."""
-    assert find_release(text) == release
-
-
 def test_statements_get_lines_of_their_own() -> None:
     """Else they could not be edited one by one."""
     assert read_paste("import jax; import os\nx = 1\n", "r").text.count("\n") == 3
@@ -131,26 +103,6 @@ def test_text_without_python_is_an_error(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_paste(text, "report.py")
     assert said in str(caught.value)
-
-
-PINS = """
-flax==0.10.2
-numpy: 1.26.4
-| optax 0.2.4
-einops                    0.8.0
-jax==0.5.0
-jaxlib: 0.5.0
-python: 3.11.7
-equinox        0.11.0         /env/lib/python3.11/site-packages
-"""
-
-
-def test_versions_of_imported_packages_are_pinned() -> None:
-    """Except jax, which the search varies."""
-    script = "import jax, numpy as np\nfrom flax import nnx\ndef f():\n    import equinox.nn\n"
-    assert find_pins(PINS, script) == ("equinox==0.11.0", "flax==0.10.2", "numpy==1.26.4")
-    assert find_pins("loss 0.25\nstep 3", "import loss") == ("loss==0.25",)
-    assert find_pins(PINS, "import einops") == ("einops==0.8.0",)
 
 
 def test_values_at_prompts_are_printed() -> None:
