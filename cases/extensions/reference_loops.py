@@ -266,3 +266,22 @@ def lanes_of_lanes(env):
     x = np.float32([1, 2, 3])
     both = jax.vmap(jax.vmap(f, in_axes=(None, 0)), in_axes=(0, None))
     return Observed(both(x, x), reference=x[:, None] + x)
+
+
+LANES_NOT_MOVED = deviation(
+    "jax>=0.8,<0.8.2",
+    outcome="ok",
+    reason="the lanes of what was read were taken to be on the first axis",
+    issue="jax-ml/jax#33309",
+)
+
+
+@probe(source="jax-ml/jax#33309", releases="jax>=0.6", deviations=[LANES_NOT_MOVED])
+def slice_in_lanes(env):
+    """Under `vmap` with `in_axes=1`, a slice of a reference is one of the column of each lane.
+
+    In 0.8.0 and 0.8.1 the result is silently transposed.
+    """
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    lanes = jax.vmap(lambda ref: ref[1:4], in_axes=1)(new_reference(x))
+    return Observed(lanes, reference=x[1:4].T)
