@@ -421,3 +421,35 @@ def columns_by_array(env):
     call = pl.pallas_call(kernel, out_shape=shape(2, 2), interpret=True)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     return Observed(call(x, columns), reference=x[:, columns])
+
+
+CONDITION_REFUSED = deviation(
+    "jax<0.7.2",
+    error="NotImplementedError",
+    reason="the condition of a while loop could not read a reference",
+    issue="jax-ml/jax@06a05902970e",
+)
+READ_BEFORE_THE_LOOP = deviation(
+    "jax>=0.7.2",
+    outcome="ok",
+    reason="the condition is given the block before the loop",
+    issue="jax-ml/jax@06a05902970e",
+)
+
+
+@probe(source="jax-ml/jax@06a05902970e", deviations=[CONDITION_REFUSED, READ_BEFORE_THE_LOOP])
+def condition_that_reads_what_is_written(env):
+    """The condition of a while loop reads what the body wrote, as the same Python code would.
+
+    From 0.7.2 it silently reads what the block had before the loop.
+    """
+
+    def kernel(o_ref):
+        def body(i):
+            o_ref[0] += 1
+            return i + 1
+
+        o_ref[...] = jnp.zeros(2, F32)
+        lax.while_loop(lambda i: (o_ref[0] < 3) & (i < 10), body, 0)
+
+    return Observed(run(kernel, shape(2)), reference=F32([3, 0]))
