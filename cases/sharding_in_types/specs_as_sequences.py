@@ -29,25 +29,6 @@ def formatted_by_percent(env):
     return Observed({"one": text == f"spec {spec}", "two": outcome}, {"one": True, "two": "ran"})
 
 
-MATCHED = deviation(
-    "jax<0.6.1",
-    outcome="ok",
-    reason="PartitionSpec was a subclass of tuple, which is a sequence",
-    issue="jax-ml/jax@17b02ecb1b0e",
-)
-
-
-@probe(source="jax-ml/jax@17b02ecb1b0e", deviations=[MATCHED])
-def matched_by_a_pattern(env):
-    """`case (rows, columns)` silently does not match `P("x", "y")` from 0.6.1 on."""
-    match P("x", "y"):
-        case (rows, columns):
-            found = [rows, columns]
-        case _:
-            found = []
-    return Observed({"found": found}, reference={"found": []})
-
-
 LIST_WAS_KEPT = deviation(
     "jax<0.5.3",
     error="TypeError",
