@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import classify_outcome, format_error
 
@@ -381,3 +382,26 @@ def description_of_64_bits(env):
     return Observed(
         (dtype.name, sorted({w.category.__name__ for w in caught})), ("float32", ["UserWarning"])
     )
+
+
+OTHER_ARGUMENT_NAMED = deviation(
+    "jax<0.6",
+    outcome="ok",
+    match="TypeError",
+    reason="the names were in the order of the signature, the arguments in alphabetical order",
+    issue="jax-ml/jax@076d02105772",
+)
+
+
+@probe(source="jax-ml/jax@076d02105772", deviations=[OTHER_ARGUMENT_NAMED])
+def keyword_that_is_no_array(env):
+    """The TypeError for `f(1.0, b=2.0, a="text")` names the argument a from 0.6.0 on.
+
+    From 0.4.34 to 0.5.3, it named b, whose value is accepted.
+    """
+
+    def f(x, b, a):
+        return x
+
+    outcome = refusal(lambda: jax.jit(f)(1.0, b=2.0, a="text"), "path a", "path b")
+    return Observed(outcome, reference="TypeError: path a")

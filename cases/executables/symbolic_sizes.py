@@ -64,6 +64,89 @@ def power_of_a_size(env, name):
     return Observed(exported.call(vector(3))[0], np.int32(power(3)))
 
 
+EXPONENTS = {"half": 1.5, "whole": 2.0}
+FRACTION_DROPPED = deviation(
+    "jax<0.4.38",
+    params=["half"],
+    outcome="ok",
+    match="16",
+    reason="the exponent was converted to an integer",
+    issue="jax-ml/jax@4e17bea91a2d",
+)
+FRACTION_REFUSED = deviation(
+    "jax>=0.4.38",
+    params=["half"],
+    error="ValueError",
+    match="non-integer power",
+    reason="a power of a symbolic size has to be an integer",
+    issue="jax-ml/jax@4e17bea91a2d",
+)
+NO_LONGER_CONVERTED = deviation(
+    "jax>=0.4.38",
+    params=["whole"],
+    error="TypeError",
+    match="can't multiply sequence",
+    reason="a list is multiplied by the exponent, which is a float",
+    issue="jax-ml/jax@4e17bea91a2d",
+)
+
+
+@probe(
+    source="jax-ml/jax@4e17bea91a2d",
+    params=[*EXPONENTS],
+    deviations=[FRACTION_DROPPED, FRACTION_REFUSED, NO_LONGER_CONVERTED],
+)
+def float_as_an_exponent(env, name):
+    """`4 * b**1.5` of a symbolic size is a ValueError from 0.4.38 on; before, silently `4 * b`.
+
+    `b**2.0` was right, and is a TypeError from 0.4.38 on.
+    """
+    exponent = EXPONENTS[name]
+    exported = export_vector(lambda x: x.sum() * x.shape[0] ** exponent)
+    return Observed(exported.call(np.ones(4, np.float32)), np.float32(4 * 4**exponent))
+
+
+NO_SYMBOLIC_INDEX = deviation(
+    "jax>=0.8.2",
+    error="IndexError",
+    match="only integers, slices",
+    reason="an index that is a symbolic size is no integer",
+    issue="jax-ml/jax@b841f5b4a716",
+)
+READS = {
+    "last": lambda x: x[x.shape[0] - 1],
+    "written": lambda x: x.at[x.shape[0] - 1].set(9.0)[-1],
+}
+
+
+@probe(source="jax-ml/jax@b841f5b4a716", params=[*READS], deviations=[NO_SYMBOLIC_INDEX])
+def symbolic_index(env, name):
+    """To export `x[x.shape[0] - 1]` of an array of symbolic size is an IndexError from 0.8.2 on."""
+    exported = export_vector(READS[name])
+    return Observed(exported.call(vector(3)), READS[name](jnp.asarray(vector(3))))
+
+
+WINDOW_NEEDS_A_SIZE = deviation(
+    "jax>=0.8.2",
+    error="TypeError",
+    match="cannot be interpreted as an integer",
+    reason="the mask of a window is made of a number of positions",
+    issue="jax-ml/jax@099f0a170820",
+)
+
+
+@probe(source="jax-ml/jax@099f0a170820", releases="jax>=0.4.34", deviations=[WINDOW_NEEDS_A_SIZE])
+def window_of_attention(env):
+    """Attention to a local window over a symbolic number of positions is a TypeError from 0.8.2 on.
+
+    Up to 0.8.1, it can be exported, but the window is silently ignored.
+    """
+    sizes = export.symbolic_shape("b, t, 2, 4")
+    attend = jax.jit(lambda q: jax.nn.dot_product_attention(q, q, q, local_window_size=2))
+    exported = export.export(attend)(jax.ShapeDtypeStruct(sizes, np.float32))
+    return Observed([str(size) for size in exported.out_avals[0].shape], ["b", "t", "2", "4"])
+
+
 QUESTIONS = {
     "multiple": ("4*a == b", lambda a, b: (b >= a, b >= 4 * a, 5 * a >= b, 9 * a >= 2 * b)),
     "divisible": ("mod(b, 4) == 0", lambda _, b: (b >= b // 4, b == 4 * (b // 4))),

@@ -284,3 +284,19 @@ def exported_product(env):
     matrix = sparse.BCSR.fromdense(DENSE)
     product = export.export(jax.jit(lambda v: matrix @ v))
     return Observed(refusal(lambda: product(OTHER[:, 0]), "no compatibility guarantees"), "ran")
+
+
+NUMBER_MADE_DENSE = deviation(
+    "jax>=0.4.34",
+    outcome="ok",
+    match="ArrayImpl",
+    reason="the product with a number is no longer a multiplication, and its rule makes it dense",
+    issue="jax-ml/jax@1cc96616baab",
+)
+
+
+@probe(source="jax-ml/jax@1cc96616baab", deviations=[NUMBER_MADE_DENSE])
+def dot_of_a_number_and_a_sparse_matrix(env):
+    """`sparsify(jnp.dot)` of a number and a BCOO matrix is silently dense from 0.4.34 on."""
+    product = sparse.sparsify(jnp.dot)(2.0, sparse.BCOO.fromdense(DENSE))
+    return Observed({"type": type(product).__name__}, reference={"type": "BCOO"})

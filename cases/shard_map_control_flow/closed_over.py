@@ -37,3 +37,24 @@ def array_from_outside(env, jit, axes):
         )
         out = (jax.jit(f) if jit else f)()
     return Observed(np.asarray(out), np.tile(2 * np.arange(4, dtype=np.float32), 2))
+
+
+MESH_WITHIN_MANUAL = deviation(
+    "jax>=0.9.1",
+    error="ValueError",
+    match="Context mesh .* should match",
+    reason="the mesh of the array has Auto axes, and the context of the shard Manual axes",
+)
+
+
+@probe(
+    source="jax-ml/jax@cf879e1ba02d",
+    params={"eager": {"jit": False}, "jit": {"jit": True}},
+    deviations=[MESH_WITHIN_MANUAL],
+)
+def slice_of_a_sharded_array(env, jit):
+    """A slice `a[:2]`, in each shard, of a sharded array from outside: a ValueError from 0.9.1."""
+    mesh, x = env.mesh(4, "x"), np.arange(8, dtype=np.float32)
+    a = jax.device_put(x, jax.sharding.NamedSharding(mesh, P("x")))
+    f = env.compat.shard_map(lambda x: x + a[:2], mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    return Observed((jax.jit(f) if jit else f)(x), x + np.tile(x[:2], 4))

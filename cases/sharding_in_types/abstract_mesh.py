@@ -6,6 +6,9 @@ a deprecation, and its equality in 0.7.1.
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -176,3 +179,29 @@ def constraint_with_an_abstract_mesh(env, used):
         return 2 * lax.with_sharding_constraint(x if used else jnp.ones(x.shape), rows)
 
     return Observed(len(jax.jit(f)(x).sharding.device_set), SHARDS)
+
+
+MEMORY_LOST = deviation(
+    "jax<0.6.2",
+    outcome="ok",
+    reason="the kind of memory was restored as an attribute, which the property hides",
+    issue="jax-ml/jax@02cdc7ba9670",
+)
+
+
+@probe(
+    source="jax-ml/jax@02cdc7ba9670",
+    devices=4,
+    releases="jax>=0.4.35",
+    deviations=[MEMORY_LOST],
+)
+def copied_with_its_memory(env):
+    """A copy of a sharding over an AbstractMesh, or a pickled one, silently loses its memory kind.
+
+    It keeps the kind from 0.6.2 on.
+    """
+    mesh = env.mesh(SHARDS, "x").abstract_mesh
+    sharding = NamedSharding(mesh, P("x"), memory_kind="unpinned_host")
+    back = pickle.loads(pickle.dumps(sharding))  # noqa: S301 - the bytes are made here
+    kinds = [copy.copy(sharding).memory_kind, back.memory_kind]
+    return Observed([str(kind) for kind in kinds], ["unpinned_host", "unpinned_host"])
