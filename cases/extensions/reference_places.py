@@ -159,4 +159,5 @@ def reference_of_a_key(env):
     ref = new(jax.random.key(0))
     ref[...] = jax.random.fold_in(ref[...], 1)
     exact = jax.random.fold_in(jax.random.key(0), 1)
-    return Observed(*(np.asarray(jax.random.key_data(key)) for key in (ref[...], exact)))
+    held, wanted = (np.asarray(jax.random.key_data(key)) for key in (ref[...], exact))
+    return Observed(held, reference=wanted)

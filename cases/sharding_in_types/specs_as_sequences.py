@@ -1,4 +1,4 @@
-"""PartitionSpec where Python expects a tuple: in formatted text, patterns, tables."""
+"""PartitionSpec where Python expects a tuple: in formatted text, sequences, tables."""
 
 from __future__ import annotations
 
