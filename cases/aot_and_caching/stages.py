@@ -17,6 +17,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import FOUR, classify_outcome, format_error
 
@@ -457,3 +458,28 @@ def range_is_no_constant(env):
     """
     jaxprs = [jax.make_jaxpr(lambda a=a: jnp.arange(*a))() for a in ((4,), (1, 5))]
     return Observed([len(jaxpr.consts) for jaxpr in jaxprs], [0, 0])
+
+
+NOT_CALLABLE = deviation(
+    "jax<0.9",
+    outcome="ok",
+    reason="a Traced was not callable",
+    issue="jax-ml/jax@d557a060b956",
+)
+
+
+@probe(source="jax-ml/jax@d557a060b956", deviations=[NOT_CALLABLE])
+def calls_of_a_traced_function(env):
+    """A Traced can be called like the function, with arguments of another shape, too."""
+    one, pair = np.float32(1), np.float32([1, 2])
+    traced = jax.jit(lambda x: x + 1).trace(one)
+    calls = {
+        "alike": lambda: traced(one),
+        "another_shape": lambda: traced(pair),
+        "under_jit": lambda: jax.jit(traced)(one),
+        "gradient": lambda: jax.grad(traced)(one),
+        "lanes": lambda: jax.vmap(traced)(pair),
+    }
+    return Observed(
+        {name: refusal(call) for name, call in calls.items()}, dict.fromkeys(calls, "ran")
+    )

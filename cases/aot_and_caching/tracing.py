@@ -408,3 +408,31 @@ def option_changed_after_a_call(env, name):
     observed = np.asarray(fn())
     jax.clear_caches()
     return Observed(observed, np.asarray(jax.jit(draw)()))
+
+
+TRACED_FOR_THE_CONTEXT = deviation(
+    "jax>=0.4.36",
+    outcome="ok",
+    reason="the context is part of the key: its first call traces again",
+    issue="jax-ml/jax@c36e1f7c1ad4",
+)
+
+
+@probe(source="jax-ml/jax@c36e1f7c1ad4", deviations=[TRACED_FOR_THE_CONTEXT])
+def call_at_compile_time(env):
+    """A jitted function that was called before is not traced for `ensure_compile_time_eval`."""
+    one, calls = np.float32(1), []
+
+    @jax.jit
+    def f(x):
+        calls.append(x)
+        return x + 1
+
+    @jax.jit
+    def g(y):
+        with jax.ensure_compile_time_eval():
+            return f(one) + y
+
+    f(one)
+    g(one)
+    return Observed(len(calls), 1)

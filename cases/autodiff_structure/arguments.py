@@ -36,3 +36,19 @@ def auxiliary_value_is_missing(env, name):
         kind: refusal(lambda f=f: TRANSFORMS[name](f), "two-element") for kind, f in RESULTS.items()
     }
     return Observed(outcomes, dict.fromkeys(RESULTS, "TypeError: two-element"))
+
+
+REFUSED_BY_A_GENERATOR = deviation(
+    "jax<0.10.2",
+    outcome="ok",
+    reason="the error came from the generators of jax: a RuntimeError before 0.4.36, then a "
+    "StopIteration",
+    issue="jax-ml/jax@d19916fe372a",
+)
+
+
+@probe(source="jax-ml/jax@d19916fe372a", deviations=[REFUSED_BY_A_GENERATOR])
+def position_given_twice(env):
+    """`argnums=(0, 0)` of `jax.grad` is a TypeError."""
+    gradient = jax.grad(lambda x, y: x * y, argnums=(0, 0))
+    return Observed(refusal(lambda: gradient(2.0, 3.0)), "TypeError: ")

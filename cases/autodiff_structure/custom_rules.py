@@ -10,6 +10,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero, linear_call
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit.endings import refusal
 
 from ._helpers import describe_error, floats, product
 
@@ -634,3 +635,40 @@ def callback_of_a_stopped_value(env):
         return x * x
 
     return Observed(jax.grad(square)(np.float32(3)), np.float64(6))
+
+
+LANES_ADDED_FOR_EACH = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="the cotangent of a result that the lanes share was added once for each lane",
+    issue="jax-ml/jax@d557a060b956",
+)
+
+
+@probe(
+    source="jax-ml/jax@d557a060b956",
+    params={"shared": {"axis": None}, "for_each_lane": {"axis": 0}},
+    deviations=[LANES_ADDED_FOR_EACH],
+)
+def result_shared_by_the_lanes(env, axis):
+    """The gradient by `w` of a `custom_vjp` function with results `x * w` and `w * w`, over lanes.
+
+    The rule returns one cotangent of `w` for both. From 0.12.0 on it is refused; before, it was
+    silently 18 instead of 10, or 42 instead of 18.
+    """
+    f = jax.custom_vjp(lambda x, w: (x * w, w * w))
+
+    def backward(saved, cotangents):
+        x, w = saved
+        return cotangents[0] * w, cotangents[0] * x + 2 * w * cotangents[1]
+
+    f.defvjp(lambda x, w: ((x * w, w * w), (x, w)), backward)
+
+    def loss(w):
+        lanes = jax.vmap(lambda x: f(x, w), out_axes=(0, axis))
+        products, square = lanes(np.float32([1, 2, 3]))
+        return products.sum() + square.sum()
+
+    found = []
+    outcome = refusal(lambda: found.append(jax.grad(loss)(np.float32(2))), "shared across")
+    return Observed(found or outcome, "ValueError: shared across")

@@ -687,3 +687,40 @@ def divergence_outside_of_its_domain(env):
     derive = jax.vmap(jax.grad(jax.scipy.special.kl_div, (0, 1)))
     result = derive(floats(-1, 2, 1), floats(2, -1, 0))
     return Observed(result, (floats(0, 0, 0), floats(0, 0, 0)))
+
+
+ZERO_AT_THE_START = deviation(
+    "jax<0.8",
+    params=["at_zero"],
+    outcome="ok",
+    reason="the derivative of the series at 0 was 0",
+    issue="jax-ml/jax@c4bfc129cc31",
+)
+NAN_FOR_A_POLYNOMIAL = deviation(
+    "jax>=0.8",
+    params=["of_a_polynomial"],
+    outcome="ok",
+    reason="the derivative by a parameter that is not asked for is NaN, and counts",
+    issue="jax-ml/jax@c4bfc129cc31",
+)
+
+
+@probe(
+    source="jax-ml/jax@c4bfc129cc31",
+    rtol=1e-4,
+    params={
+        "at_zero": {"a": 1.0, "z": 0.0, "slope": 0.6666667},
+        "of_a_polynomial": {"a": -2.0, "z": 0.5, "slope": -0.5},
+    },
+    deviations=[ZERO_AT_THE_START, NAN_FOR_A_POLYNOMIAL],
+)
+def slope_of_hyp2f1(env, a, z, slope):
+    """The derivative of `hyp2f1(a, b, 3, z)` by z; for a = -2 and b = 1 it is (z - 2) / 3."""
+    if not hasattr(jax.scipy.special, "hyp2f1"):
+        env.unsupported("jax.scipy.special has no hyp2f1 here")
+    b = 2.0 if a > 0 else 1.0
+
+    def fn(z):
+        return jax.scipy.special.hyp2f1(a, b, 3.0, z)
+
+    return Observed(jax.jvp(fn, (np.float32(z),), (np.float32(1),))[1], slope)

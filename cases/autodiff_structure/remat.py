@@ -493,3 +493,37 @@ def policies_of_the_same_names(env):
     """Two policies made by `save_only_these_names("a")` are equal from 0.10.2 to 0.11.2."""
     make = jax.checkpoint_policies.save_only_these_names
     return Observed(make("a") == make("a"), True)
+
+
+NOT_PRINTED = deviation(
+    "jax<0.12",
+    outcome="ok",
+    reason="a checkpoint without results was removed from a program, with its effects",
+    issue="jax-ml/jax@3d32262b21fc",
+)
+HINTS = {
+    "jit": lambda f: jax.jit(f)(2.0),
+    "gradient": lambda f: jax.grad(f)(2.0),
+    "gradient_of_jit": lambda f: jax.grad(jax.jit(f))(2.0),
+    "gradient_of_scan": lambda f: jax.grad(
+        lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+    )(2.0),
+    "gradient_of_cond": lambda f: jax.grad(lambda x: lax.cond(x > 0, f, lambda x: x, x))(2.0),
+}
+
+
+@probe(source="jax-ml/jax@3d32262b21fc", deviations=[NOT_PRINTED])
+def print_in_a_checkpoint_without_results(env):
+    """A checkpoint that only prints does so once, in each program: from 0.12.0 on."""
+
+    def f(x):
+        jax.checkpoint(lambda: jax.debug.print("hi"))()
+        return x * x
+
+    prints = {}
+    for name, run in HINTS.items():
+        with contextlib.redirect_stdout(io.StringIO()) as stream:
+            jax.block_until_ready(run(f))
+            jax.effects_barrier()
+        prints[name] = stream.getvalue().count("hi")
+    return Observed(prints, dict.fromkeys(HINTS, 1))

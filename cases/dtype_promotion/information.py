@@ -346,3 +346,25 @@ def lax_refusals(env):
     """`jax.lax` refuses dtypes that an operation does not support, and dtypes that do not match."""
     outcomes = {name: refusal(lambda: trace(call)) for name, call in REFUSED.items()}
     return Observed(outcomes, reference=dict.fromkeys(REFUSED, "TypeError: "))
+
+
+FORMATTED_AS_TEXT = deviation(
+    "jax<0.11.1",
+    outcome="ok",
+    reason="a scalar of ml_dtypes, which came before 0.6, was formatted as a text",
+    issue="jax-ml/ml_dtypes#387",
+)
+FORMATS_OF_NUMBERS = {"bfloat16": ".1f", "float8_e4m3fn": ".2e", "int4": "03d"}
+
+
+@probe(
+    source="jax-ml/ml_dtypes#387",
+    params=[*FORMATS_OF_NUMBERS],
+    deviations=[FORMATTED_AS_TEXT],
+)
+def formatted_number(env, name):
+    """A number in an f-string with a format is formatted as the number of Python is."""
+    x, code, found = jnp.array(3, getattr(jnp, name)), FORMATS_OF_NUMBERS[name], []
+    outcome = refusal(lambda: found.append(f"{x:{code}}"))
+    number = 3 if name == "int4" else 3.0
+    return Observed(found[0] if found else outcome, f"{number:{code}}")

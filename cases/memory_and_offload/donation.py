@@ -416,3 +416,27 @@ def readiness_of_a_deleted_array(env):
     x = make_donatable()
     x.delete()
     return Observed(refusal(x.is_ready, "deleted"), "JaxRuntimeError: deleted")
+
+
+REFUSED_BY_THE_RUNTIME = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="the runtime refused the buffer, as INVALID_ARGUMENT",
+    issue="jax-ml/jax@9e4114f0f13f",
+)
+
+
+@probe(
+    source="jax-ml/jax@9e4114f0f13f",
+    params=["same_function", "operation"],
+    deviations=[REFUSED_BY_THE_RUNTIME],
+)
+def use_of_a_donated_array(env, name):
+    """The use of an array that was donated is a RuntimeError: Array has been deleted."""
+    x = jnp.arange(4.0) + 0
+    double = jax.jit(lambda y: y * 2, donate_argnums=0)
+    double(x)
+    uses = {"same_function": lambda: double(x), "operation": lambda: x + 1}
+    return Observed(
+        refusal(uses[name], "Array has been deleted"), "RuntimeError: Array has been deleted"
+    )

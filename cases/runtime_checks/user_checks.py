@@ -437,3 +437,32 @@ def gradient_of_a_custom_vjp_after_a_check(env):
 
     gradient = jax.grad(value, argnums=(0, 1))(floats(3), floats(5))
     return Observed(gradient, reference=(floats(5), floats(3)))
+
+
+CODES_OF_THE_PROCESS = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="the code of a check was a number that the process counted",
+    issue="jax-ml/jax@e187428a54d6",
+)
+
+
+@probe(source="jax-ml/jax@e187428a54d6", deviations=[CODES_OF_THE_PROCESS])
+def text_of_a_second_program(env):
+    """Two equal functions with a check are lowered to equal texts: a cache finds the second."""
+    fns = [jax.jit(checkify.checkify(check_below(1, "one"))) for _ in range(2)]
+    texts = [fn.lower(np.float32(0)).as_text() for fn in fns]
+    return Observed(texts[0] == texts[1], True)
+
+
+@probe(source="jax-ml/jax@e187428a54d6", deviations=[CODES_OF_THE_PROCESS])
+def error_carried_by_a_loop(env):
+    """An error may be the carry of a loop whose body makes another one of an equal function."""
+    start = checkify.checkify(check_below(1, "one"))(jnp.float32(0))[0]
+
+    def step(i, error):
+        return checkify.checkify(check_below(1, "one"))(jnp.float32(2))[0]
+
+    found = []
+    outcome = refusal(lambda: found.append(message(lax.fori_loop(0, 2, step, start))))
+    return Observed("one" in found[0] if found else outcome, True)
