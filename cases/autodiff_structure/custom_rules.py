@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero, linear_call
+from jax.experimental import io_callback
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
 from conformance.kit.endings import refusal
@@ -672,3 +673,84 @@ def result_shared_by_the_lanes(env, axis):
     found = []
     outcome = refusal(lambda: found.append(jax.grad(loss)(np.float32(2))), "shared across")
     return Observed(found or outcome, "ValueError: shared across")
+
+
+def divide(g, y):
+    """Solve a linear equation of numbers."""
+    return y / g(jnp.ones_like(y))
+
+
+def root_by(solve):
+    """Return a function whose result is a root of x * x - a, by one step of a solver."""
+    return lambda a: lax.custom_root(lambda x: x * x - a, np.float32(1), solve, divide)
+
+
+TRACED_TWICE_MORE = deviation(
+    "jax<0.11.2",
+    outcome="ok",
+    reason="the function was also traced for its linearisation, and for that of the solution",
+    issue="jax-ml/jax@f740a321010c",
+)
+
+
+@probe(source="jax-ml/jax@f740a321010c", deviations=[TRACED_TWICE_MORE])
+def traces_of_a_root(env):
+    """The function whose root is wanted is traced once."""
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return x * x - 2
+
+    lax.custom_root(f, np.float32(1), lambda f, x: x - f(x) / 2, divide)
+    return Observed(len(calls), 1)
+
+
+EFFECTS_REFUSED = deviation(
+    "jax==0.11.2",
+    outcome="ok",
+    reason="the equation of a root had no rule for effects",
+    issue="jax-ml/jax@f740a321010c",
+)
+
+
+@probe(source="jax-ml/jax@f740a321010c", deviations=[EFFECTS_REFUSED])
+def callback_of_a_solver(env):
+    """The solver may call the host by `io_callback`."""
+    root = root_by(lambda _, x: io_callback(lambda x: x, x, x))
+    return Observed(refusal(lambda: root(np.float32(2))), "ran")
+
+
+LANES_MAPPED = deviation(
+    "jax>=0.11.2",
+    outcome="ok",
+    reason="all results of the equation of a root are mapped",
+    issue="jax-ml/jax@f740a321010c",
+)
+
+
+@probe(source="jax-ml/jax@f740a321010c", deviations=[LANES_MAPPED])
+def solution_shared_by_the_lanes(env):
+    """A solution that does not depend on the lane may be returned with `out_axes=None`."""
+    lanes = jax.vmap(root_by(lambda _, x: x), out_axes=None)
+    return Observed(refusal(lambda: lanes(np.float32([2, 3]))), "ran")
+
+
+SOLVER_HAS_A_TYPE = deviation(
+    "jax>=0.11.2",
+    outcome="ok",
+    reason="the function is traced once, so that it has one type",
+    issue="jax-ml/jax@f740a321010c",
+)
+SOLVERS = {
+    "vector": lambda f, x: x - f(jnp.linspace(0.0, 2.0, 3))[1] / 2,
+    "integer": lambda f, x: x - f(1) / 2,
+    "half_precision": lambda f, x: x - f(np.float16(1)) / 2,
+    "keyword": lambda f, x: x - f(x=x) / 2,
+}
+
+
+@probe(source="jax-ml/jax@f740a321010c", params=[*SOLVERS], deviations=[SOLVER_HAS_A_TYPE])
+def solver_that_calls_with_another_type(env, name):
+    """The solver may call the function with a vector, another dtype or a keyword: up to 0.11.1."""
+    return Observed(refusal(lambda: root_by(SOLVERS[name])(np.float32(2))), "ran")
