@@ -501,7 +501,7 @@ NOT_PRINTED = deviation(
     reason="a checkpoint without results was removed from a program, with its effects",
     issue="jax-ml/jax@3d32262b21fc",
 )
-HINTS = {
+PRINTING_PROGRAMS = {
     "jit": lambda f: jax.jit(f)(2.0),
     "gradient": lambda f: jax.grad(f)(2.0),
     "gradient_of_jit": lambda f: jax.grad(jax.jit(f))(2.0),
@@ -521,9 +521,9 @@ def print_in_a_checkpoint_without_results(env):
         return x * x
 
     prints = {}
-    for name, run in HINTS.items():
+    for name, run in PRINTING_PROGRAMS.items():
         with contextlib.redirect_stdout(io.StringIO()) as stream:
             jax.block_until_ready(run(f))
             jax.effects_barrier()
         prints[name] = stream.getvalue().count("hi")
-    return Observed(prints, dict.fromkeys(HINTS, 1))
+    return Observed(prints, dict.fromkeys(PRINTING_PROGRAMS, 1))

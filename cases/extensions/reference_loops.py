@@ -104,13 +104,6 @@ def written_in_a_branch(x):
     return ref[...].sum()
 
 
-NO_DERIVATIVE_AT_ALL = deviation(
-    "jax<0.4.38",
-    error="NotImplementedError",
-    match="Differentiation rule",
-    reason="references had no derivatives",
-    issue="jax-ml/jax@be053828118e",
-)
 BRANCH_ASSERTED = deviation(
     "jax>=0.4.38,<0.5",
     error="AssertionError",
@@ -128,7 +121,7 @@ NOT_THROUGH_BRANCHES = deviation(
 
 @probe(
     source="jax-ml/jax@e1af93a9ba6e",
-    deviations=[NO_DERIVATIVE_AT_ALL, BRANCH_ASSERTED, NOT_THROUGH_BRANCHES],
+    deviations=[NO_DERIVATIVE, BRANCH_ASSERTED, NOT_THROUGH_BRANCHES],
 )
 def gradient_of_a_write_in_a_branch(env):
     """The gradient of a function that writes to a reference in a branch of `lax.cond`."""

@@ -102,6 +102,17 @@ def make_preparer(session: Session, target: Target, wanted: tuple[str, ...]) -> 
     return partial(session.prepare, wanted=needed)
 
 
+def choose_platform(target: Target, options: SearchOptions) -> str:
+    """Return the platform on which a target is tried, empty for its default.
+
+    Args:
+        target: The target. A case declares its devices; a program gets one CPU device, as it has
+            outside of the harness.
+        options: The options of the search, which may name a platform.
+    """
+    return options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
+
+
 def make_log_name(target: Target, question: str) -> str:
     """Return the name of the folder in which searches about a target are logged.
 

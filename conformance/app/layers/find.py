@@ -15,7 +15,7 @@ from conformance.app.layers.search import LayerResult, LayerSearch
 from conformance.app.search.axes import make_axis
 from conformance.app.session import Session
 from conformance.app.suites.target import SuiteTest
-from conformance.app.target import find_script, make_preparer
+from conformance.app.target import choose_platform, find_script, make_preparer
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.case import Case
 from conformance.scratch import temporary_folder
@@ -73,7 +73,7 @@ def find_layers(
         EndpointsError: If an end cannot be compared.
         InfrastructureError: If an environment cannot be provided, or the disk refuses.
     """
-    place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
+    place = choose_platform(target, options)
     versions = (context.find_release(text) for text in (options.good, options.bad))
     good, bad = map(Version, versions)
     is_reversed = good > bad

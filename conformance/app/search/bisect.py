@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from conformance.app.search.axes import check_nightlies, make_axis
 from conformance.app.search.options import GROWTH
 from conformance.app.session import Session
-from conformance.app.target import Target, get_tolerance, make_log_name, make_preparer
+from conformance.app.target import (
+    Target,
+    choose_platform,
+    get_tolerance,
+    make_log_name,
+    make_preparer,
+)
 from conformance.bench.measured import LEAK_CALLS, make_settings
 from conformance.engine.runs.directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
@@ -24,7 +30,7 @@ from conformance.search.trials import CellTrials
 from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.endpoints import EndpointSearch
 from conformance.triage.bisect.render import format_step
-from conformance.triage.programs.outcomes import DEVICES_NEEDED
+from conformance.triage.programs.outcomes import read_devices_error
 from conformance.triage.programs.program import ProgramTarget
 from conformance.triage.programs.requirements import collect_requirements, find_common_versions
 from conformance.triage.programs.runner import ProgramRunner
@@ -98,12 +104,9 @@ def find_change(
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
-    has_own_axis = axis is None
+    is_default_axis = axis is None
     if axis is None:
-        # A case declares its devices; a script gets one CPU device, as it has outside of the
-        # harness.
-        place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
-        axis = make_axis(context, options, place)
+        axis = make_axis(context, options, choose_platform(target, options))
     # Reading the width validates the options: contradictions are refused before any look-up.
     width = options.width
     session = Session(context=context)
@@ -120,7 +123,7 @@ def find_change(
             answer = search_points(trials, target, options, points, width=width, scan=scan)
         except EndpointsError:
             count = _count_needed_devices(trials)
-            if options.platform or not (has_own_axis and count):
+            if options.platform or not (is_default_axis and count):
                 raise
             say(f"the program needs {count} devices: searched on cpu{count}")
             options = replace(options, platform=f"cpu{count}")
@@ -249,8 +252,7 @@ def open_trials(
 def _count_needed_devices(trials: CellTrials[int]) -> int:
     """Return the largest number of devices that trials on one device asked for, 0 for none."""
     errors = (side.record.error for samples in trials.samples.values() for side in samples)
-    asked = (error for error in errors if error is not None and error.type == DEVICES_NEEDED)
-    return max((int(error.message.partition(";")[0]) for error in asked), default=0)
+    return max(map(read_devices_error, errors), default=0)
 
 
 def _find_reported_point(points: SearchPoints, target: Target) -> int | None:

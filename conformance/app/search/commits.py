@@ -17,7 +17,7 @@ from conformance.app.search.commit_ends import (
     make_bases,
 )
 from conformance.app.session import Session
-from conformance.app.target import Target, make_log_name, make_preparer
+from conformance.app.target import Target, choose_platform, make_log_name, make_preparer
 from conformance.cells.nightly import find_nights
 from conformance.cells.repository import open_repository
 from conformance.cells.selectors import select_cells
@@ -30,7 +30,6 @@ from conformance.triage.commits.commit_cells import CommitBase, CommitCells
 from conformance.triage.commits.commit_search import CommitFinding, CommitSearch, CommitVerdict
 from conformance.triage.commits.render import PackageCulprit, format_check, format_commit_step
 from conformance.triage.commits.xla_revisions import find_jaxlib_range
-from conformance.triage.programs.program import ProgramTarget
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def find_commit_between_revisions(
     repository = open_repository(location, context.cache)
     ends = (options.good, options.bad) if options.find == "bad" else (options.bad, options.good)
     older, newer = (repository.require_commit([text], f"revision {text}") for text in ends)
-    place = options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
+    place = choose_platform(target, options)
     session = Session(context=context)
     selector = f"{context.find_release(options.jax)}{f'@{place}' if place else ''}"
     (cell,) = select_cells(selector, context.releases)

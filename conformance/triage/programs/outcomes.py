@@ -16,6 +16,7 @@ from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs import process
 from conformance.triage.programs.program import ProgramKind
+from conformance.triage.programs.report_facts import MOST_DEVICES
 from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ _TOO_FEW_DEVICES: Final = re.compile(
 )
 _RESHAPED: Final = re.compile(r"cannot reshape array of size 1 into shape \((?P<shape>[\d, ]+)\)")
 """The message of NumPy for `np.array(jax.devices()).reshape(...)`, and for other arrays."""
-_MOST_DEVICES: Final = 512
-"""Number of devices above which a shape is not one of devices."""
-DEVICES_NEEDED: Final = "devices needed"
+_DEVICES_NEEDED: Final = "devices needed"
 """Type of the error of a program that was given one device and needs several."""
 
 
@@ -60,7 +59,27 @@ def count_needed_devices(error: ErrorInfo | None, source: str) -> int:
         return 0
     sizes = re.findall(r"\d+", next(filter(None, match.groups())))
     count = prod(map(int, sizes))
-    return count if 1 < count <= _MOST_DEVICES else 0
+    return count if 1 < count <= MOST_DEVICES else 0
+
+
+def make_devices_error(count: int) -> ErrorInfo:
+    """Return the error of a program that needs several devices.
+
+    Args:
+        count: The number of devices.
+    """
+    return make_error_info(_DEVICES_NEEDED, f"{count}; search with --platform cpu{count}")
+
+
+def read_devices_error(error: ErrorInfo | None) -> int:
+    """Return the number of devices of an error that `make_devices_error` made, 0 for any other.
+
+    Args:
+        error: The error, if any.
+    """
+    if error is None or error.type != _DEVICES_NEEDED:
+        return 0
+    return int(error.message.partition(";")[0])
 
 
 def list_given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:

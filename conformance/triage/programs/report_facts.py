@@ -40,7 +40,7 @@ _DEVICE_COUNT: Final = re.compile(
 )
 _LOCAL_DEVICES: Final = re.compile(r"^[ \t>]*device info:.*\b(\d+) local devices", re.MULTILINE)
 """The line of `jax.print_environment_info()`."""
-_MOST_DEVICES: Final = 512
+MOST_DEVICES: Final = 512
 """Number of devices above which a number is taken for something else."""
 _DEVICE_SETTING: Final = re.compile(r"xla_force_host_platform_device_count|jax_num_cpu_devices")
 
@@ -131,7 +131,7 @@ def _find_device_count(text: str) -> int:
     for pattern in (_DEVICE_COUNT, _LOCAL_DEVICES):
         found = {int(next(filter(None, groups.groups()))) for groups in pattern.finditer(text)}
         if found:
-            return found.pop() if len(found) == 1 and max(found) <= _MOST_DEVICES else 0
+            return found.pop() if len(found) == 1 and max(found) <= MOST_DEVICES else 0
     return 0
 
 

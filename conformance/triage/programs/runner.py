@@ -33,11 +33,11 @@ from conformance.search.predicates import OUTPUT, STDOUT
 from conformance.search.prober import make_unrun_record
 from conformance.triage.programs import process
 from conformance.triage.programs.outcomes import (
-    DEVICES_NEEDED,
     classify_outcome,
     count_needed_devices,
     find_usage,
     list_given_flags,
+    make_devices_error,
     make_error_info,
     read_note,
 )
@@ -207,7 +207,7 @@ class ProgramRunner:
         if planned.cell.devices == 1 and (
             count := count_needed_devices(failure, self.target.source)
         ):
-            return make_error_info(DEVICES_NEEDED, f"{count}; search with --platform cpu{count}")
+            return make_devices_error(count)
         return None
 
     def _run_process(

@@ -1,4 +1,4 @@
-"""What a report says about the runs of its author."""
+"""Facts of a pasted report: releases, versions, environment variables, devices."""
 
 from __future__ import annotations
 
