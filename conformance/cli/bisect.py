@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -110,8 +109,8 @@ def command(
         else:
             # With a scan: equal ends of a case may hide a change that was reverted in between.
             found = find_change(context, subject, search, output.print, scan=True)
-            # The search may have found that a script needs several devices.
-            search = replace(search, platform=found.platform)
+            # The search may have found that a script needs several devices, or became slower.
+            search = found.options
     answer = found.answer
     # Steps are printed during a search; an empty line separates them from the answer.
     output.print("", *render_answer(answer, search.find, found.axis))

@@ -77,7 +77,7 @@ def make_phase_metric(phase: str) -> Metric:
         return taken.cpu or None if taken else None
 
     return Metric(
-        name=f"time of phase {phase}", of=of, render=_format_seconds, resolution=QUICKEST,
+        name=f"time of phase {phase}", of=of, render=format_seconds, resolution=QUICKEST,
         margin=SAME_PHASE, of_case=True,
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def _make_time_metric(name: str, *keys: str) -> Metric:
         seconds = sample.record.seconds
         return next((seconds[key] for key in keys if key in seconds), None)
 
-    return Metric(name=name, of=of, render=_format_seconds, resolution=SHORTEST)
+    return Metric(name=name, of=of, render=format_seconds, resolution=SHORTEST)
 
 
 def _load_measured(sample: StoredJob) -> tuple[Measured, ...]:
@@ -142,7 +142,8 @@ def _measure_leak(sample: StoredJob) -> float | None:
     return None if leak is None else float(leak)
 
 
-def _format_seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
+    """Return seconds with a unit that suits them, e.g. `91.2 ms`."""
     if value >= 1:
         return f"{value:.2f} s"
     return f"{value * 1e3:.3g} ms" if value >= MILLISECOND else f"{value * 1e6:.3g} µs"

@@ -10,13 +10,14 @@ against a single slow sample.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol
 
 from conformance.model.outcome import Conformance, Outcome
 from conformance.search.endpoints import EndpointsError
 from conformance.search.equivalence import SILENT, format_ending, shorten
+from conformance.search.metrics import TIME
 from conformance.search.predicates import (
     BAD,
     GOOD,
@@ -26,6 +27,7 @@ from conformance.search.predicates import (
     describe_detail,
     make_other_state,
 )
+from conformance.search.printed_times import find_printed_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,10 @@ MOST: Final = 15
 MARGIN: Final = 3
 """Surplus of samples on one side that decides: odds of 64 to 1 if four of five samples are right.
 As many more samples of an endpoint outweigh one sample on the wrong side."""
+
+
+class OverlapError(EndpointsError):
+    """Endpoints that a metric does not separate."""
 
 
 class PointPredicate(Protocol):
@@ -228,6 +234,42 @@ def separate_ends(
     return found if enough else None
 
 
+def find_own_metrics(metric: Metric, *points: Sequence[StoredJob]) -> list[Metric]:
+    """Return the metrics that a program measures by itself, empty if the metric is not its time.
+
+    Args:
+        metric: The metric.
+        points: The samples of each point.
+    """
+    is_marked = any("regions" in side.record.seconds for samples in points for side in samples)
+    return find_printed_times(*points) if metric is TIME and not is_marked else []
+
+
+def find_largest_distance(
+    metrics: Sequence[Metric], good: Sequence[StoredJob], other: Sequence[StoredJob]
+) -> tuple[Metric, float]:
+    """Return the metric by which a point is furthest from the good endpoint, and how far.
+
+    Args:
+        metrics: The metrics, at least one.
+        good: Samples of the good endpoint.
+        other: Samples of the point. In a metric that one of both lacks, it is not far.
+    """
+
+    def measure(metric: Metric) -> float:
+        both = [metric.collect_values(samples) for samples in (good, other)]
+        return measure_distance(*map(median, both)) if all(both) else 1.0
+
+    furthest = max(metrics, key=measure)
+    return furthest, measure(furthest)
+
+
+def measure_distance(value: float, other: float) -> float:
+    """Return the ratio of two measurements, at least 1; infinity if one of them is not positive."""
+    low, high = sorted((value, other))
+    return 1.0 if low == high else high / low if low > 0 else inf
+
+
 def _find_failure(records: Sequence[Record]) -> Record | None:
     return next((record for record in records if record.outcome is not Outcome.OK), None)
 
@@ -238,13 +280,14 @@ def compare_endpoints(
     """Return the predicate that separates two endpoints, None if they need more samples.
 
     Args:
-        metric: The metric.
+        metric: The metric. A program that prints times is compared by the one that differs most.
         good: Samples of the good endpoint.
         bad: Samples of the bad endpoint.
         names: Names of the endpoints in messages.
 
     Raises:
-        EndpointsError: If an endpoint fails, or they overlap after the maximum of samples.
+        OverlapError: If they overlap after the maximum of samples.
+        EndpointsError: If an endpoint fails, or lacks the metric.
     """
     ends = (good, bad)
     for samples, name in zip(ends, names, strict=True):
@@ -257,14 +300,18 @@ def compare_endpoints(
     # Fewer samples may be separated by chance.
     if min(map(len, ends)) < FIRST:
         return None
-    found = separate_ends(metric, *map(metric.collect_values, ends))
-    if found is not None:
-        return found
+    metrics = find_own_metrics(metric, *ends) or [metric]
+    separated = [
+        predicate
+        for one in metrics
+        if (predicate := separate_ends(one, *map(one.collect_values, ends))) is not None
+    ]
+    if separated:
+        return max(separated, key=lambda one: measure_distance(one.good, one.bad))
     if min(map(len, ends)) < MOST:
         return None
+    metric, _ = find_largest_distance(metrics, *ends)
     summaries = " and ".join(
         f"{name} {metric.summarize(samples)}" for name, samples in zip(names, ends, strict=True)
     )
-    raise EndpointsError(
-        f"{metric.name}: ambiguous, the ends overlap: {summaries}; name other ends"
-    )
+    raise OverlapError(f"{metric.name}: ambiguous, the ends overlap: {summaries}; name other ends")

@@ -71,16 +71,19 @@ class Trials(ABC, Generic[K]):
         del point  # searches without a log repeat no record
         return None
 
-    def try_points(self, points: Sequence[K], *, again: bool = False) -> None:
+    def try_points(
+        self, points: Sequence[K], *, again: bool = False, often: int | None = None
+    ) -> None:
         """Try the target at some points.
 
         Args:
             points: The points.
             again: Whether to ignore the results of earlier searches.
+            often: Samples of each point; None for as many as may decide.
         """
         left: list[K] = []
         # Fewer samples than the margin cannot decide on a metric.
-        for number in range(1 if self.metric is None else MARGIN):
+        for number in range(often or (1 if self.metric is None else MARGIN)):
             # There and back: a slow drift of the host meets all points alike.
             for point in points if number % 2 == 0 else reversed(points):
                 if not again and (record := self._replay(point)) is not None:

@@ -527,6 +527,34 @@ def test_bisect_by_time_region_and_printed_metric(
 
 
 @pytest.mark.long
+def test_a_script_that_prints_its_times_is_searched_for_a_slow_release(project: Project) -> None:
+    """Without options, although both ends are fast and nothing else differs."""
+    lines = (
+        f"import time; {RELEASE}",
+        "start = time.perf_counter()",
+        "time.sleep(0.3 if release == '0.6.1' else 0.01)",
+        "print(f'step {(time.perf_counter() - start) * 1e3:.2f} ms')",
+    )
+    project.write({"report.py": "\n".join(lines)})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 0
+    assert "alike in all but time, which is measured now" in ending.out
+    assert "first bad: jax 0.6.1, last good: 0.6.0 (bad: has printed time 'step #' above" in (
+        ending.out
+    )
+    assert "good again from 0.6.2" in ending.out
+
+
+@pytest.mark.long
+def test_a_script_that_is_as_fast_everywhere_is_alike(project: Project) -> None:
+    """The error is about all that was compared, not about time."""
+    project.write({"report.py": "import time\nprint(time.perf_counter() > 0, 'took 0.5 s')"})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 2
+    assert "are alike: both end with ok" in ending.error
+
+
+@pytest.mark.long
 def test_a_warm_call_of_a_case_that_donates_its_arguments_is_timed(project: Project) -> None:
     """Donated arguments must not make the measured time zero."""
     body = CASE.replace("args=", "jit={'donate_argnums': 0}, args=")
@@ -543,7 +571,6 @@ def test_a_warm_call_of_a_case_that_donates_its_arguments_is_timed(project: Proj
         (("--region", "step", "--metric", "x"), "--region step and --metric x: expected one"),
         (("--metric", "x", "--when", "value"), "--metric x: goes with --when time"),
         (("--metric", "("), "expected a regular expression"),
-        (("--when", "time", "--every"), "--every: goes with what one look shows"),
         (("--phase", "run", "--repeat", "3"), "--repeat: goes with what one look shows"),
     ],
 )

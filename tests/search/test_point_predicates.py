@@ -17,12 +17,13 @@ from conformance.search.endpoints import EndpointsError
 from conformance.search.metrics import MEMORY, TIME, make_phase_metric
 from conformance.search.point_predicates import (
     FIRST,
+    MARGIN,
     MOST,
     MetricPredicate,
     compare_endpoints,
     separate_ends,
 )
-from conformance.search.predicates import BAD, GOOD, PointKind
+from conformance.search.predicates import BAD, GOOD, STDOUT, PointKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -170,3 +171,32 @@ def test_separate_populations_are_separated(
 def test_one_population_is_not_separated_from_itself(samples: list[float]) -> None:
     """Otherwise a release would be blamed for noise."""
     assert separate_ends(TIME, samples, samples) is None
+
+
+def test_a_program_that_prints_times_is_compared_by_the_one_that_differs_most(
+    tmp_path: Path,
+) -> None:
+    """Not by the seconds of its process, which has other work as well."""
+    blobs = BlobStore(tmp_path)
+
+    def run(*printed: str) -> list[StoredJob]:
+        return [
+            StoredJob(
+                Record(
+                    case="slow.py", cell="c", case_hash="h", cell_hash="c", outcome=Outcome.OK,
+                    stage=Stage.EXECUTE, seconds={"job": 3.0},
+                    artifacts={STDOUT: blobs.put(text.encode())},
+                ),
+                blobs,
+            )
+            for text in printed
+        ]  # fmt: skip
+
+    good = run(*["forward 1 ms\ngradient 2 ms"] * FIRST)
+    bad = run(*["forward 1.5 ms\ngradient 18 ms"] * FIRST)
+    found = compare_endpoints(TIME, good, bad, NAMES)
+    assert found is not None
+    assert found.about == (
+        "has printed time 'gradient #' above 6 ms, between medians of 2 ms and 18 ms"
+    )
+    assert found.classify(run(*["forward 9 ms\ngradient 3 ms"] * MARGIN)) == GOOD

@@ -135,7 +135,7 @@ def search_origin(
     names = answer.labels[answer.last_good], answer.labels[answer.first_bad]
     lines: list[str] = []
     for part in find_origin(
-        context, target, question, result,
+        context, target, result.options, result,
         layers=options.layers, location=options.jax_location, say=say,
     ):  # fmt: skip
         if isinstance(part, LayerAnswer):

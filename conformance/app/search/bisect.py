@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from conformance.app.search.axes import check_nightlies, make_axis
@@ -23,8 +24,10 @@ from conformance.bench.measured import LEAK_CALLS, make_settings
 from conformance.engine.runs.directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
 from conformance.search.axes import AxisCells
-from conformance.search.endpoints import EndpointsError
-from conformance.search.metrics import LEAK
+from conformance.search.endpoints import AlikeError, EndpointsError
+from conformance.search.metrics import LEAK, TIME
+from conformance.search.point_predicates import MetricPredicate, measure_distance
+from conformance.search.printed_times import find_printed_times
 from conformance.search.prober import CaseProber, select_known_records
 from conformance.search.trials import CellTrials
 from conformance.triage.bisect.bisection import Bisection
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from conformance.search.axes import SearchAxis, SearchPoints
     from conformance.search.prober import Prober
     from conformance.triage.bisect.bisection import BisectAnswer
+    from conformance.triage.bisect.endpoints import Samples
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
 
@@ -56,6 +60,10 @@ K = TypeVar("K")
 
 LOGS: Final = Path("reports") / "bisect"
 """Folder of the logs of searches, below the project."""
+FAR: Final = 2.0
+"""Ratio of times from which a difference is the subject of a report that does not name it."""
+SLOW: Final = 2.0
+"""Seconds by which a trial that is not measured must be longer than the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +73,7 @@ class BisectResult:
     Attributes:
         answer: The answer.
         axis: The name of the axis.
-        platform: Platform of the points, empty for the default.
+        options: The options, with the platform and the predicate that the search has chosen.
         left_out: The points that could not be tried, by name, with the reason.
         locks: Lock of each cell, by cell id.
         blobs: Artifacts of the trials.
@@ -73,7 +81,7 @@ class BisectResult:
 
     answer: BisectAnswer
     axis: str
-    platform: str
+    options: SearchOptions
     left_out: tuple[tuple[str, str], ...]
     locks: dict[str, Lock]
     blobs: BlobStore
@@ -87,6 +95,7 @@ def find_change(
     *,
     axis: SearchAxis | None = None,
     scan: bool = False,
+    scanned: Samples | None = None,
 ) -> BisectResult:
     """Find the points between which a target changed, resuming an earlier search for the same.
 
@@ -97,6 +106,7 @@ def find_change(
         say: Called with a line for each step.
         axis: The axis to search, None for the axis of the options.
         scan: Whether all points are tried if the ends alone do not show what changed.
+        scanned: Samples of all points from another search, instead of a scan for a metric.
 
     Raises:
         UsageError: If options contradict each other, or an end does not exist.
@@ -120,20 +130,78 @@ def find_change(
         progress=partial(_report_step, say, points),
     ) as trials:  # fmt: skip
         try:
-            answer = search_points(trials, target, options, points, width=width, scan=scan)
-        except EndpointsError:
+            answer = search_points(
+                trials, target, options, points, width=width, scan=scan, scanned=scanned
+            )
+        except EndpointsError as error:
             count = _count_needed_devices(trials)
-            if options.platform or not (is_default_axis and count):
+            if is_default_axis and count and not options.platform:
+                say(f"the program needs {count} devices: searched on cpu{count}")
+                options = replace(options, platform=f"cpu{count}")
+                return find_change(context, target, options, say, scan=scan)
+            if not (scan and _may_differ_in_time(error, target, options, trials)):
                 raise
-            say(f"the program needs {count} devices: searched on cpu{count}")
-            options = replace(options, platform=f"cpu{count}")
-            return find_change(context, target, options, say, scan=scan)
+            say("alike in all but time, which is measured now")
+            return _find_slowdown(
+                context, target, options, say, axis=axis, error=error, scanned=trials.samples
+            )
     # Nightlies are refused when the index is read, other points when their locks are looked up.
     refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
     return BisectResult(
-        answer=answer, axis=axis.name, platform=options.platform, left_out=tuple(refused),
+        answer=answer, axis=axis.name, options=options, left_out=tuple(refused),
         locks=points.locks, blobs=trials.blobs,
     )  # fmt: skip
+
+
+def _may_differ_in_time(
+    error: EndpointsError, target: Target, options: SearchOptions, trials: CellTrials[int]
+) -> bool:
+    """Say whether a program that gives the same everywhere may take longer somewhere."""
+    is_open = not (any(options.predicate) or options.measured_metric)
+    if not (isinstance(error, AlikeError) and isinstance(target, ProgramTarget) and is_open):
+        return False
+    # Tried beside each other and once only: this says whether measurements are worth their time.
+    samples = [sides[0] for sides in trials.samples.values()]
+    for metric in find_printed_times(samples):
+        fastest, middle, slowest = _summarize(metric.collect_values(samples))
+        if slowest >= FAR * middle or middle >= FAR * fastest:
+            return True
+    _, middle, slowest = _summarize(TIME.collect_values(samples))
+    return slowest >= max(FAR * middle, middle + SLOW)
+
+
+def _summarize(values: list[float]) -> tuple[float, float, float]:
+    return min(values), median(values), max(values)
+
+
+def _find_slowdown(
+    context: ProjectContext,
+    target: Target,
+    options: SearchOptions,
+    say: Callable[[str], None],
+    *,
+    axis: SearchAxis,
+    error: EndpointsError,
+    scanned: Samples,
+) -> BisectResult:
+    """Find the points between which a program became slower or faster, `FAR` times or more.
+
+    Raises:
+        EndpointsError: The given error, if there are no such points.
+        InfrastructureError: If an end cannot be tried now, or the disk refuses.
+    """
+    try:
+        options = replace(options, when="time", every=True, repeat=1)
+        found = find_change(context, target, options, say, axis=axis, scanned=scanned)
+    except EndpointsError:
+        raise error from None
+    predicate = found.answer.predicate
+    if (
+        isinstance(predicate, MetricPredicate)
+        and measure_distance(predicate.good, predicate.bad) >= FAR
+    ):
+        return found
+    raise error
 
 
 def search_points(
@@ -144,6 +212,7 @@ def search_points(
     *,
     width: int,
     scan: bool = False,
+    scanned: Samples | None = None,
 ) -> BisectAnswer:
     """Find the points between which a target changed.
 
@@ -154,6 +223,7 @@ def search_points(
         points: The points, in order.
         width: Trials at the same time.
         scan: Whether all points are tried if the ends alone do not show what changed.
+        scanned: Samples of all points from another search, instead of a scan for a metric.
 
     Raises:
         EndpointsError: If no predicate separates the ends.
@@ -163,6 +233,7 @@ def search_points(
         trials=trials, last=len(points) - 1, reverse=options.find == "fix",
         options=options.predicate, scan=scan, every=options.every,
         repeat=options.repeat, seen_on=_find_reported_point(points, target),
+        scanned=scanned or {},
     )  # fmt: skip
     return Bisection(points=points, trials=trials, endpoints=endpoints, width=width).run()
 

@@ -158,7 +158,7 @@ def find_commit_between_revisions(
     ) as trials:  # fmt: skip
         answer = search_points(trials, target, options, cells, width=options.width, scan=True)
     found = BisectResult(
-        answer=answer, axis=package, platform=options.platform, left_out=(), locks=locks,
+        answer=answer, axis=package, options=options, left_out=(), locks=locks,
         blobs=trials.blobs,
     )  # fmt: skip
     finding = CommitFinding(

@@ -106,9 +106,8 @@ class SearchOptions:
             raise UsageError(f"{named[0]}: goes with --when {expected}, got --when {self.when}")
         found = self._find_metric()
         # A measured point is compared by medians of many samples, which --repeat would multiply.
-        if found is not None and (self.every or self.repeat > 1):
-            option = "--every" if self.every else "--repeat"
-            raise UsageError(f"{option}: goes with what one look shows, expected nothing measured")
+        if found is not None and self.repeat > 1:
+            raise UsageError("--repeat: goes with what one look shows, expected nothing measured")
         return found
 
     def _find_metric(self) -> Metric | None:

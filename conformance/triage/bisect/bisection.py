@@ -242,8 +242,9 @@ class Bisection:
         """Return the predicate, with all points that were tried for it decided."""
         trials = self.trials
         if trials.metric is not None:
-            measured = trials.measure_endpoints(trials.metric, *self.endpoints.ends)
-            trials.decide(measured, sorted(trials.samples))
+            measured, points = self.endpoints.measure(trials.metric)
+            # Not all of a scan: what lies between points that are alike is not looked at again.
+            trials.decide(measured, points)
             return measured
         predicate = self.endpoints.find_predicate()
         # All samples: a scan for the predicate may have tried more points than the ends.

@@ -1,8 +1,7 @@
 """The endpoints of a bisection: two points of an axis that a predicate separates.
 
-The ends of an axis are the endpoints if a predicate separates them. Otherwise, the search looks for
-other endpoints: a report may name a point, the good end may lack an interface, and a target may
-fail only in between.
+The ends of an axis are the endpoints if a predicate separates them. Otherwise others are sought: a
+report may name a point, the good end may lack an interface, or only points in between are bad.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Conformance, Outcome
@@ -29,15 +30,25 @@ from conformance.search.equivalence import (
     is_same_failure,
     shorten,
 )
-from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.point_predicates import (
+    OverlapError,
+    RepeatedPredicate,
+    find_largest_distance,
+    find_own_metrics,
+)
 from conformance.search.predicates import OutputPredicate
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from conformance.engine.runs.stored_job import StoredJob
+    from conformance.search.metrics import Metric
+    from conformance.search.point_predicates import MetricPredicate
     from conformance.search.predicates import Endpoints
     from conformance.search.trials import CellTrials
+
+    Samples = Mapping[int, Sequence[StoredJob]]
 
 ENDING: Final = PredicateOptions(when="ending")
 MOST_SCANNED: Final = 64
@@ -70,6 +81,7 @@ class EndpointSearch:
         every: Whether all points are tried in any case.
         repeat: Number of good samples that make a point good.
         seen_on: Number of the point that a report names, if any.
+        scanned: Samples of all points from another search, which a search for a metric scans.
         swapped: Whether the endpoints changed sides, because the end called good fails.
     """
 
@@ -81,6 +93,7 @@ class EndpointSearch:
     every: bool = False
     repeat: int = 1
     seen_on: int | None = None
+    scanned: Samples = field(default_factory=dict)
     swapped: bool = False
     _unstable: frozenset[int] = field(default=frozenset())
 
@@ -120,6 +133,58 @@ class EndpointSearch:
             self._try_all()
             return self.find_worse(good, bad) or predicate
         return predicate
+
+    def measure(self, metric: Metric) -> tuple[MetricPredicate, list[int]]:
+        """Measure both ends, or the good end and the furthest point of a scan.
+
+        Returns:
+            The predicate that separates the two, and the points to decide by it.
+
+        Raises:
+            EndpointsError: If no point differs from the good end, or an end lacks the metric.
+            InfrastructureError: If an end cannot be tried now.
+        """
+        good, bad = self.ends
+        if not self.every:
+            try:
+                return self.trials.measure_endpoints(metric, good, bad), sorted((good, bad))
+            except OverlapError:
+                if not (self.scan and self._is_short):
+                    raise
+        self.trials.try_endpoints(good)
+        if not self.scanned:
+            # One sample shows which point is far from all others; more decide about it.
+            self._try_all(often=1)
+            self.scanned = {point: samples[:1] for point, samples in self.trials.samples.items()}
+        furthest = self._find_furthest(metric, good)
+        try:
+            measured = self.trials.measure_endpoints(metric, good, furthest)
+        except OverlapError as error:
+            raise OverlapError(f"{error}; no other point is further from it") from None
+        if self.every and measured.bad < measured.good:
+            self._swap()
+            measured = replace(measured, good=measured.bad, bad=measured.good)
+        return measured, sorted({good, bad, furthest, *self._find_borders(measured)})
+
+    def _find_borders(self, measured: MetricPredicate) -> set[int]:
+        """Return the neighbours in a scan whose samples are on different sides."""
+        sides = {
+            point: measured.is_good(median(values))
+            for point, samples in sorted(self.scanned.items())
+            if (values := measured.metric.collect_values(samples))
+        }
+        return {n for pair in pairwise(sides) if sides[pair[0]] is not sides[pair[1]] for n in pair}
+
+    def _find_furthest(self, metric: Metric, good: int) -> int:
+        """Return the point whose measurements are furthest from those of a good point."""
+        scanned = self.scanned
+
+        def measure(point: int) -> float:
+            own = find_own_metrics(metric, self.trials.samples[good], scanned[point])
+            return find_largest_distance(own or [metric], scanned[good], scanned[point])[1]
+
+        works = (n for n in scanned if scanned[n][0].record.outcome is Outcome.OK and n != good)
+        return max(works, key=measure, default=self.ends[1])
 
     def find_worse(self, good: int, bad: int) -> RepeatedPredicate | None:
         """Return the predicate of the worst point, None if it is no worse than the bad point."""
@@ -271,11 +336,11 @@ class EndpointSearch:
         """Whether all points may be tried without a request."""
         return self.last < MOST_SCANNED
 
-    def _try_all(self) -> None:
+    def _try_all(self, often: int | None = None) -> None:
         """Scan the axis: try every point that was not tried."""
         untried = [n for n in range(self.last + 1) if n not in self.trials.samples]
         self.trials.announced.update(untried)
-        self.trials.try_points(untried)
+        self.trials.try_points(untried, often=often)
 
     def _find_working(self) -> list[int]:
         """Return the points at which the target works."""

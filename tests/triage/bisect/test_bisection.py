@@ -176,6 +176,48 @@ def test_a_metric_with_overlapping_ends_is_ambiguous(tmp_path: Path) -> None:
     assert set(told.probes) == {0, 4}
 
 
+@pytest.mark.parametrize("option", ["scan", "every"])
+def test_a_scan_finds_the_points_that_are_slow_between_fast_ends(
+    tmp_path: Path, option: str
+) -> None:
+    """Each release in between is measured once; what is far from the good end decides."""
+    told = Told([1.0] * 6 + [9.0] * 2 + [1.0] * 4 + [5.0] + [1.0])
+    answer = bisected(tmp_path, told, timed=True, **{option: True})
+    assert (answer.last_good, answer.first_bad) == (5, 6)
+    assert answer.is_confirmed
+    kinds = [(one.first, one.last, one.state.kind) for one in answer.timeline]
+    assert kinds == [
+        (0, 5, PointKind.GOOD), (6, 7, PointKind.BAD), (8, 11, PointKind.GOOD),
+        (12, 12, PointKind.BAD), (13, 13, PointKind.GOOD),
+    ]  # fmt: skip
+
+
+def test_every_looks_beyond_ends_that_differ(tmp_path: Path) -> None:
+    """The release that is slowest matters more than the one from which on a little was lost."""
+    seconds = [1.0, 1.0, 1.5, 1.5, 8.0, 1.5]
+    assert bisected(tmp_path / "ends", Told(seconds), timed=True).first_bad == 2
+    assert bisected(tmp_path / "every", Told(seconds), timed=True, every=True).first_bad == 4
+
+
+def test_every_takes_a_slow_good_end_for_bad(tmp_path: Path) -> None:
+    """What became faster was fixed."""
+    answer = bisected(tmp_path, Told([4.0, 4.0, 1.0, 1.0]), timed=True, every=True)
+    assert answer.swapped
+    assert (answer.first_bad, answer.last_good) == (1, 2)
+
+
+def test_a_scan_in_which_only_the_good_end_works_says_so(tmp_path: Path) -> None:
+    """A point that fails has no time to compare."""
+    with pytest.raises(EndpointsError, match="no time to measure: badError"):
+        bisected(tmp_path, Told([1.0, "bad", "bad"]), timed=True, every=True)
+
+
+def test_a_scan_without_a_slow_point_is_ambiguous(tmp_path: Path) -> None:
+    """All points were measured, which the message says."""
+    with pytest.raises(EndpointsError, match=r"overlap: .*; no other point is further from it"):
+        bisected(tmp_path, Told([1.0] * 6), timed=True, scan=True)
+
+
 def test_a_point_that_fails_is_neither_good_nor_bad_by_a_metric(tmp_path: Path) -> None:
     """It takes no time that could be compared."""
     answer = bisected(tmp_path, Told([1.0, "other", 2.0]), timed=True)
