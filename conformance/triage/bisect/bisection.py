@@ -11,8 +11,9 @@ from conformance.model.outcome import Outcome
 from conformance.search.answers import SearchAnswer
 from conformance.search.bisection import choose_untried_points, find_change_points
 from conformance.search.endpoints import EndpointsError
-from conformance.search.point_predicates import RepeatedPredicate
+from conformance.search.point_predicates import MetricPredicate, RepeatedPredicate
 from conformance.search.predicates import PointKind
+from conformance.triage.bisect.stretches import find_stretch
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from conformance.search.predicates import PointState
     from conformance.search.trials import CellTrials
     from conformance.triage.bisect.endpoints import EndpointSearch
+    from conformance.triage.bisect.stretches import MeasuredStretch
 
     Flaky = dict[int, Counter[PointState]]
 
@@ -115,6 +117,7 @@ class BisectAnswer(SearchAnswer[int]):
         states: State of each point that was tried.
         changes: All changes, in order.
         also: Changes by which the ends differ, if a point in between is worse.
+        stretch: Points that are far from the good end, if others are further.
         main: The change to the state of the bad end that is nearest to the good end.
         resampled: Runs of the last good point, if the first bad point is flaky.
         versions: Versions of all packages before and after the main change.
@@ -132,6 +135,7 @@ class BisectAnswer(SearchAnswer[int]):
     versions: tuple[Mapping[str, str], Mapping[str, str]]
     resampled: Resampling | None = None
     swapped: bool = False
+    stretch: MeasuredStretch | None = None
 
     @property
     def good_end(self) -> int:
@@ -235,6 +239,10 @@ class Bisection:
             predicate=predicate, steps=trials.steps, states=trials.states,
             changes=find_change_points(trials.states), also=self._also, main=main, flaky=flaky,
             resampled=resampled, swapped=self.endpoints.swapped,
+            stretch=(
+                find_stretch(predicate, self.endpoints.scanned)
+                if isinstance(predicate, MetricPredicate) else None
+            ),
             versions=(trials.prober.get_versions(before), trials.prober.get_versions(after)),
         )  # fmt: skip
 

@@ -16,6 +16,7 @@ from conformance.search.answers import (
 )
 from conformance.search.axes import find_package_moves
 from conformance.search.equivalence import shorten
+from conformance.search.point_predicates import MetricPredicate, measure_distance
 from conformance.search.predicates import BAD, PointKind
 from conformance.wording import plural
 
@@ -78,6 +79,7 @@ def render_answer(answer: BisectAnswer, find: str, axis: str) -> Iterator[str]:
     for change in answer.also:
         before, after = answer.labels[change.before], answer.labels[change.after]
         yield f"the ends themselves differ from {after} on, not as {before}: --every shows all"
+    yield from _render_stretch(answer)
     yield from _render_timeline(answer)
     yield from _render_packages(answer, axis)
     yield from _render_borrowed(answer)
@@ -127,6 +129,20 @@ def _render_confidence(answer: BisectAnswer) -> Iterator[str]:
 
 def _format_state(state: PointState) -> str:
     return f"{state.kind} ({shorten(state.about)})" if state.about else str(state.kind)
+
+
+def _render_stretch(answer: BisectAnswer) -> Iterator[str]:
+    """Yield the points that differ from the good end as well, but less than the bad points."""
+    predicate = answer.predicate
+    if answer.stretch is None or not isinstance(predicate, MetricPredicate):
+        return
+    first, last, middle = answer.stretch
+    ends = " to ".join(dict.fromkeys((answer.labels[first], answer.labels[last])))
+    times = measure_distance(middle, predicate.good)
+    yield (
+        f"{ends}: {predicate.metric.render(middle)} at one sample each, {times:.3g} times the good "
+        f"end, too; to date it, name {answer.labels[last]} as the bad end"
+    )
 
 
 def _render_timeline(answer: BisectAnswer) -> Iterator[str]:
