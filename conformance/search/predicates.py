@@ -262,8 +262,12 @@ def read_output(side: StoredJob, artifact: str = OUTPUT) -> str:
         artifact: `OUTPUT`, without the facts of its environment, or `STDOUT`.
     """
     blob = side.record.artifacts.get(artifact)
-    # Output may be cut in the middle of a character, or be binary.
-    return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
+    return decode_output(side.blobs.get(blob)) if blob else ""
+
+
+def decode_output(data: bytes) -> str:
+    """Return the text of an output, which may be cut in the middle of a character, or binary."""
+    return data.decode("utf-8", "replace")
 
 
 def classify_sample(predicate: Predicate, side: StoredJob) -> PointState:

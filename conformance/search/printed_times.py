@@ -8,28 +8,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.search.equivalence import shorten
 from conformance.search.metrics import Metric, format_seconds
-from conformance.search.predicates import STDOUT, read_output
+from conformance.search.predicates import STDOUT, decode_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from conformance.engine.cache.blobs import BlobStore
     from conformance.engine.runs.stored_job import StoredJob
 
+SAMPLES: Final = 64
+"""Number of outputs that stay parsed: more than a scan of all releases or both endpoints have."""
 _SECONDS: Final = {
     "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0,
     "secs": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0, "minute": 60.0, "minutes": 60.0,
 }  # fmt: skip
+UNIT: Final = f"(?:{'|'.join(sorted(_SECONDS, key=len, reverse=True))})"
+"""Pattern of a unit of time."""
 SAME_TIME: Final = 0.2
 """Relative difference of two times that a program measured once each."""
 _NUMBER: Final = re.compile(
     # Not a digit of a name, such as float32, and not the deviation of a mean.
     r"(?<![A-Za-z_\d])(?<!±)(?<!± )(?P<number>\d+(?P<decimal>\.\d*)?(?:[eE][+-]?\d+)?)"
-    rf"(?: ?(?P<unit>{'|'.join(sorted(_SECONDS, key=len, reverse=True))})\b(?![/=(\[]))?"
+    rf"(?: ?(?P<unit>{UNIT})\b(?![/=(\[]))?"
 )
 
 
@@ -93,11 +98,18 @@ def _read_number(place: _Place, sample: StoredJob) -> float | None:
     return number.value if number else None
 
 
-def _read_numbers(sample: StoredJob) -> dict[_Place, _Number]:
+def _read_numbers(sample: StoredJob) -> Mapping[_Place, _Number]:
     """Return the numbers of an output, in order."""
+    name = sample.record.artifacts.get(STDOUT)
+    return _parse_output(sample.blobs, name) if name else {}
+
+
+# A log of many steps has as many metrics, each of which reads all samples.
+@lru_cache(maxsize=SAMPLES)
+def _parse_output(blobs: BlobStore, name: str) -> Mapping[_Place, _Number]:
     repetitions: Counter[str] = Counter()
     found = {}
-    for text in read_output(sample, STDOUT).splitlines():
+    for text in decode_output(blobs.get(name)).splitlines():
         line = _NUMBER.sub("#", text).strip()
         for column, number in enumerate(_parse_numbers(text)):
             found[_Place(line, repetitions[line], column)] = number

@@ -190,9 +190,11 @@ def _find_slowdown(
         EndpointsError: The given error, if there are no such points.
         InfrastructureError: If an end cannot be tried now, or the disk refuses.
     """
+    timed = replace(options, when="time", repeat=1)
     try:
-        options = replace(options, when="time", every=True, repeat=1)
-        found = find_change(context, target, options, say, axis=axis, scanned=scanned)
+        found = find_change(
+            context, target, replace(timed, every=True), say, axis=axis, scanned=scanned
+        )
     except EndpointsError:
         raise error from None
     predicate = found.answer.predicate
@@ -200,7 +202,8 @@ def _find_slowdown(
         isinstance(predicate, MetricPredicate)
         and measure_distance(predicate.good, predicate.bad) >= FAR
     ):
-        return found
+        # Every release was looked at; a search for the commit need not look at every commit.
+        return replace(found, options=replace(timed, every=options.every))
     raise error
 
 

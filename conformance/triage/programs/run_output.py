@@ -13,13 +13,13 @@ import msgspec
 from conformance.errors import ConformanceError
 from conformance.ir.analysis import analyse
 from conformance.ir.graph import IrSyntaxError
+from conformance.search.printed_times import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     Rule = tuple[re.Pattern[str], str]
 
-_UNIT: Final = r"(?:ns|us|µs|μs|ms|s|secs?|seconds?|min|minutes?)"
 _NUMBER: Final = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _RULES: Final[Sequence[Rule]] = [
     (re.compile(pattern, flags), instead)
@@ -43,7 +43,7 @@ _RULES: Final[Sequence[Rule]] = [
         # id() of an object on the heap of a 64-bit Linux process.
         (r"(?<![\w.])(?:9[345]|1[34]\d)\d{12}(?![\w.])", 0, "<address>"),
         (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?", 0, "<date>"),
-        (rf"(?<![\w.]){_NUMBER} ?{_UNIT}\b(?!\s*[=(\[])", 0, "<time>"),
+        (rf"(?<![\w.]){_NUMBER} ?{UNIT}\b(?!\s*[=(\[])", 0, "<time>"),
         (
             (r"\b((?:time|took|elapsed|duration|latency|wall|seconds|secs|ms)\b[^\d\n]{0,12}?)"
             r"\d+\.\d+(?:[eE][+-]?\d+)?"),
