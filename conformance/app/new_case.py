@@ -21,6 +21,7 @@ from conformance.triage.new.placement import find_placement
 from conformance.triage.new.porting import PortRequest, decide_keywords, port
 from conformance.triage.new.script import read_script
 from conformance.triage.new.trials import CaseRunner
+from conformance.triage.programs.needed_devices import count_named_devices
 from conformance.triage.programs.pasted_report import find_thread, read_paste
 from conformance.triage.programs.program import ProgramKind, ProgramTarget
 from conformance.triage.programs.report_facts import find_releases
@@ -103,7 +104,8 @@ def port_script(
     )  # fmt: skip
     # The proposed commands must name the folder if it is not that of the project.
     placement = replace(placement, is_external=folder != context.project.cases)
-    count = options.devices or read.settings.devices
+    named = count_named_devices(pasted.text)
+    count = options.devices or max(read.settings.devices, named)
     good = context.find_release(options.good, "--good") if options.good else ""
     # Releases in the report are tried, because its author saw the failure there.
     first = _select_first_releases(context, options.cell, find_releases(text)) | ({good} - {""})
@@ -134,9 +136,10 @@ def port_script(
             session.make_executor(cells.locks, slots=options.jobs), blobs
         )
         runner = CaseRunner(cells=cells.cells, job_runner=jobs, width=options.jobs)
-        # The script runs on one CPU, as without the harness; the case runs on the devices it
-        # declares.
-        alone = _prepare_releases(context, [releases[number] for number in numbers], "cpu1")
+        # The script runs on one CPU, as without the harness, unless it names more; the case runs
+        # on the devices it declares.
+        place = f"cpu{max(named, 1)}"
+        alone = _prepare_releases(context, [releases[number] for number in numbers], place)
 
         def run_script(file: Path) -> dict[int, Record]:
             prober = ProgramRunner(
@@ -144,7 +147,7 @@ def port_script(
                 cache=context.cache, outer=os.environ, blobs=blobs, timeout=options.timeout,
                 slots=options.jobs,
             )  # fmt: skip
-            # A release without a cpu1 cell is left out, so positions differ from those of `alone`.
+            # A release without such a cell is left out, so positions differ from those of `alone`.
             places = [releases.index(planned.release) for planned in alone.cells]
             return dict(zip(places, prober.probe(alone.cells), strict=True))
 

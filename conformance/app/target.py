@@ -106,11 +106,10 @@ def choose_platform(target: Target, options: SearchOptions) -> str:
     """Return the platform on which a target is tried, empty for its default.
 
     Args:
-        target: The target. A case declares its devices; a program gets one CPU device, as it has
-            outside of the harness.
+        target: The target. A case declares its devices.
         options: The options of the search, which may name a platform.
     """
-    return options.platform or ("cpu1" if isinstance(target, ProgramTarget) else "")
+    return options.platform or (target.platform if isinstance(target, ProgramTarget) else "")
 
 
 def make_log_name(target: Target, question: str) -> str:
@@ -174,14 +173,15 @@ def find_script(context: ProjectContext, target: str) -> ProgramTarget | None:
     return None
 
 
-def select_one_cpu(selector: str) -> str:
-    """Return a selector with one CPU device as its platform, unless it names a platform.
+def select_platform(selector: str, program: ProgramTarget) -> str:
+    """Return a selector with the platform of a program, unless it names a platform.
 
     Args:
         selector: A selector of one cell.
+        program: The program.
     """
     named = is_cell_id(selector) or split_platform(selector)[1]
-    return selector if named else f"{selector}@cpu1"
+    return selector if named else f"{selector}@{program.platform}"
 
 
 def _write_reported_script(context: ProjectContext, target: str) -> ProgramTarget:

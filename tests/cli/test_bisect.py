@@ -112,6 +112,17 @@ def test_script_that_needs_devices_gets_them(project: Project) -> None:
     assert any(line.startswith("first bad: jax 0.6.1, last good: 0.6.0") for line in lines)
 
 
+@pytest.mark.long
+def test_script_that_names_devices_gets_them(project: Project) -> None:
+    """With one device, the slice would be shorter, and the script would end well everywhere."""
+    script = f"import jax\n{RELEASE}\ncount = len(jax.devices()[:4])\n"
+    project.write({"report.py": f"{script}assert count < 4 or release < '0.6.1', 'new'\n"})
+    ending = project.run("bisect", "report.py", *ENDS)
+    lines = ending.out.splitlines()
+    assert lines[0] == "the program names 4 devices: searched on cpu4"
+    assert any(line.startswith("first bad: jax 0.6.1, last good: 0.6.0") for line in lines)
+
+
 def test_find_fix_reports_first_good_release(project: Project) -> None:
     """With `--find fix` the good end is the newer release."""
     project.write({"report.py": f"{RELEASE}\nassert release >= '0.6.1'"})

@@ -11,7 +11,7 @@ from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.repro.options import Reproduction, find_check_index, search_origin
 from conformance.app.session import Session
-from conformance.app.target import select_one_cpu
+from conformance.app.target import select_platform
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.cache.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
@@ -58,7 +58,7 @@ def reproduce_script(
         InfrastructureError: If the cell cannot be provided.
     """
     _refuse_case_options(options)
-    cell = context.find_cell(select_one_cpu(options.cells[0]))
+    cell = context.find_cell(select_platform(options.cells[0], script))
     # Only a release on CPU can be pinned in a header that uv resolves on any host.
     if cell.interpreter is not None or cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")

@@ -116,6 +116,7 @@ def find_change(
     """
     is_default_axis = axis is None
     if axis is None:
+        options = _name_platform(target, options, say)
         axis = make_axis(context, options, choose_platform(target, options))
     # Reading the width validates the options: contradictions are refused before any look-up.
     width = options.width
@@ -151,6 +152,17 @@ def find_change(
         answer=answer, axis=axis.name, options=options, left_out=tuple(refused),
         locks=points.locks, blobs=trials.blobs,
     )  # fmt: skip
+
+
+def _name_platform(
+    target: Target, options: SearchOptions, say: Callable[[str], None]
+) -> SearchOptions:
+    """Return options with the platform of a program whose source names several devices."""
+    chosen = choose_platform(target, options)
+    if options.platform or chosen in {"", "cpu1"}:
+        return options
+    say(f"the program names {chosen.removeprefix('cpu')} devices: searched on {chosen}")
+    return replace(options, platform=chosen)
 
 
 def _may_differ_in_time(

@@ -15,7 +15,7 @@ from conformance.app.target import (
     get_tolerance,
     make_log_name,
     make_preparer,
-    select_one_cpu,
+    select_platform,
 )
 from conformance.cells.cell import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
@@ -194,12 +194,12 @@ def _report_step(say: Callable[[str], None], packages: int, step: SearchStep[Mov
 def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
     """Return the cell of the newest release that a selector names.
 
-    A script or a command runs on one CPU device, unless the selector is a whole cell id.
+    A script or a command runs on its own platform, unless the selector names another.
     """
     if is_cell_id(text):
         # A cell id names its platform, packages and options: nothing is added to it.
         return context.find_cell(text)
-    text = select_one_cpu(text) if isinstance(target, ProgramTarget) else text
+    text = select_platform(text, target) if isinstance(target, ProgramTarget) else text
     found, _ = context.select_cells(None, [text])
     return found[-1]
 

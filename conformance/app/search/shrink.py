@@ -10,7 +10,7 @@ from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.search.bisect import find_requirements
 from conformance.app.session import Session
-from conformance.app.target import find_script, select_one_cpu
+from conformance.app.target import find_script, select_platform
 from conformance.cells.selectors import find_python
 from conformance.corpus.discovery import discover
 from conformance.engine.cache.blobs import BlobStore
@@ -249,9 +249,9 @@ def _shrink_script(
 ) -> ShrunkProgram:
     if options.kept:
         raise UsageError(f"{options.kept[0]}: goes with a case, got a script")
-    cell, good = context.find_cell(select_one_cpu(options.bad)), options.good
+    cell, good = context.find_cell(select_platform(options.bad, script)), options.good
     # `none` is no selector, to which a platform could be added.
-    good = good if good is None or good == NONE else select_one_cpu(good)
+    good = good if good is None or good == NONE else select_platform(good, script)
     others, named = _find_good_cells(context, cell, good)
     locks: dict[str, Lock] = {}
     session = Session(context=context)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,7 +15,6 @@ from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs import process
 from conformance.triage.programs.program import ProgramKind
-from conformance.triage.programs.report_facts import MOST_DEVICES
 from conformance.worker.processes import find_refused_flags
 
 if TYPE_CHECKING:
@@ -33,33 +31,8 @@ _LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
 _REFUSED: Final = 2
 """Exit status of programs that refuse their command line."""
 _USAGE: Final = re.compile(r"^usage: .*(?:\n[ \t]+.*)*", re.MULTILINE | re.IGNORECASE)
-
-_TOO_FEW_DEVICES: Final = re.compile(
-    r"requires (?P<count>\d+) logical devices, but only 1 "
-    r"|Number of devices 1 must (?:be >=|equal) the product of mesh_shape \((?P<mesh>[\d, ]+)\)"
-)
-_RESHAPED: Final = re.compile(r"cannot reshape array of size 1 into shape \((?P<shape>[\d, ]+)\)")
-"""The message of NumPy for `np.array(jax.devices()).reshape(...)`, and for other arrays."""
 _DEVICES_NEEDED: Final = "devices needed"
 """Type of the error of a program that was given one device and needs several."""
-
-
-def count_needed_devices(error: ErrorInfo | None, source: str) -> int:
-    """Return the number of devices that a program with one device needs, 0 if one is enough.
-
-    Args:
-        error: The error that ended the program, if any.
-        source: Source of the program, empty if unknown.
-    """
-    message = "" if error is None else error.message
-    match = _TOO_FEW_DEVICES.search(message)
-    if match is None and ".devices()" in source:
-        match = _RESHAPED.search(message)
-    if match is None:
-        return 0
-    sizes = re.findall(r"\d+", next(filter(None, match.groups())))
-    count = prod(map(int, sizes))
-    return count if 1 < count <= MOST_DEVICES else 0
 
 
 def make_devices_error(count: int) -> ErrorInfo:

@@ -82,7 +82,7 @@ def read_paste(text: str, name: str) -> PastedScript:
     chosen = textwrap.dedent(chosen.expandtabs(4) if "\t" in chosen else chosen).strip("\n") + "\n"
     _check(chosen, name)
     # Lines within the code itself come last: they are nearest to it.
-    variables = find_variables(text, chosen) | variables
+    variables = find_variables(text, chosen, notes) | variables
     return PastedScript(
         text=_separate_statements(chosen),
         echoes=echoes or (chosen.strip() != text.strip() and _has_final_value(chosen)),

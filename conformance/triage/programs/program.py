@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.input_files import READ_FILES, decode_inputs
 from conformance.errors import UsageError
 from conformance.search.equivalence import SILENT, format_ending
+from conformance.triage.programs.needed_devices import count_named_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,6 +63,14 @@ class ProgramTarget:
         if self.kind is not ProgramKind.SCRIPT:
             return ""
         return Path(self.text).read_text("utf-8", "replace")
+
+    @property
+    def platform(self) -> str:
+        """The platform on which it runs if no other is chosen.
+
+        One CPU device, as outside of the harness, or as many as the source names.
+        """
+        return f"cpu{max(count_named_devices(self.source), 1)}"
 
     def hash(self, *, timeout: float, wanted: Iterable[str]) -> str:
         """Return a hash of everything that decides the outcome, except cell and input files.

@@ -87,7 +87,7 @@ def find_pins(text: str, script: str) -> tuple[str, ...]:
     )
 
 
-def find_variables(text: str, script: str) -> dict[str, str]:
+def find_variables(text: str, script: str, notes: list[str]) -> dict[str, str]:
     """Return the environment variables in which the author of a report ran its script.
 
     Those before a command of Python, if the report has only one such command or all agree; and the
@@ -96,12 +96,16 @@ def find_variables(text: str, script: str) -> dict[str, str]:
     Args:
         text: The report.
         script: Python source of its script.
+        notes: Gets a sentence if the commands do not agree.
     """
     commands = [read_assignments(match[1].strip("`")) for match in _COMMAND.finditer(text)]
-    variables = commands[0] if commands and all(one == commands[0] for one in commands) else {}
+    agreed = [one for one in commands if one == commands[0]] == commands
+    variables = commands[0] if commands and agreed else {}
+    if not agreed:
+        notes.append("its commands set different environment variables, of which none is set here")
     flags = variables.get("XLA_FLAGS", "")
     devices = _find_device_count(text)
-    if devices > 1 and not (_DEVICE_COUNT.search(flags) or _sets_device_count(script)):
+    if devices > 1 and not (_DEVICE_COUNT.search(flags) or sets_device_count(parse(script))):
         variables["XLA_FLAGS"] = f"{flags} {DEVICE_COUNT_FLAG}={devices}".strip()
     return variables
 
@@ -135,9 +139,12 @@ def _find_device_count(text: str) -> int:
     return 0
 
 
-def _sets_device_count(script: str) -> bool:
-    """Say whether a script sets the number of devices; its comments may only describe it."""
-    tree = ast.parse(script)
+def sets_device_count(tree: ast.AST) -> bool:
+    """Say whether a script sets the number of devices; its comments may only describe it.
+
+    Args:
+        tree: Syntax tree of the script.
+    """
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return any(
         isinstance(node, ast.Constant)

@@ -32,9 +32,9 @@ from conformance.scratch import temporary_folder
 from conformance.search.predicates import OUTPUT, STDOUT
 from conformance.search.prober import make_unrun_record
 from conformance.triage.programs import process
+from conformance.triage.programs.needed_devices import count_needed_devices
 from conformance.triage.programs.outcomes import (
     classify_outcome,
-    count_needed_devices,
     find_usage,
     list_given_flags,
     make_devices_error,

@@ -7,9 +7,7 @@ import pytest
 from conformance.model.outcome import Outcome
 from conformance.triage.programs.outcomes import (
     classify_outcome,
-    count_needed_devices,
     find_usage,
-    make_error_info,
 )
 from conformance.triage.programs.process import CompletedProgram
 
@@ -65,23 +63,3 @@ def test_the_usage_of_a_refused_command_line_is_found() -> None:
     assert find_usage(ended(2, said)) == "usage: a.py [-h] --steps N"
     assert find_usage(ended(1, said)) == ""
     assert find_usage(ended(2, "no file")) == ""
-
-
-@pytest.mark.parametrize(
-    ("message", "count"),
-    [
-        ("compiling computation that requires 4 logical devices, but only 1 XLA devices", 4),
-        ("Number of devices 1 must be >= the product of mesh_shape (2, 4)", 8),
-        ("Number of devices 1 must equal the product of mesh_shape (8,)", 8),
-        ("cannot reshape array of size 1 into shape (2,4)", 8),
-        ("cannot reshape array of size 1 into shape (0,)", 0),
-        ("cannot reshape array of size 6 into shape (2,4)", 0),
-    ],
-)
-def test_needed_devices_are_counted(message: str, count: int) -> None:
-    """By the messages of jax; that of NumPy counts if the program asks for devices."""
-    error = make_error_info("ValueError", message)
-    assert count_needed_devices(error, "Mesh(np.array(jax.devices()).reshape(2, 4))") == count
-    if "reshape" in message:
-        assert count_needed_devices(error, "x.reshape(2, 4)") == 0
-    assert count_needed_devices(None, "") == 0

@@ -73,7 +73,14 @@ def test_versions_of_imported_packages_are_pinned() -> None:
 )  # fmt: skip
 def test_variables_of_the_author_are_set(text: str, variables: dict[str, str]) -> None:
     """Those of a command, and the number of devices."""
-    assert find_variables(text, "import jax\n") == variables
+    assert find_variables(text, "import jax\n", []) == variables
+
+
+def test_commands_that_differ_are_noted() -> None:
+    """Which of them fails is not known."""
+    notes: list[str] = []
+    assert find_variables("`A=1 python a.py` fails, `A=2 python a.py` does not", "", notes) == {}
+    assert notes == ["its commands set different environment variables, of which none is set here"]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +94,6 @@ def test_variables_of_the_author_are_set(text: str, variables: dict[str, str]) -
 def test_a_script_that_sets_its_devices_decides(setting: str) -> None:
     """A comment or a docstring sets nothing."""
     text = "device info: cpu-8, 8 local devices"
-    assert find_variables(text, f"{setting}\n") == {}
+    assert find_variables(text, f"{setting}\n", []) == {}
     described = f"# {setting}\n" + f'"""{setting}"""\n'
-    assert find_variables(text, described) == {"XLA_FLAGS": f"{COUNT}=8"}
+    assert find_variables(text, described, []) == {"XLA_FLAGS": f"{COUNT}=8"}
