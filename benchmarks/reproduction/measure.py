@@ -82,6 +82,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     names = parser.parse_args().names
     reports = tomllib.loads((HERE / "truth.toml").read_text())["report"]
+    if unknown := set(names) - {Path(report["file"]).stem for report in reports}:
+        parser.error(f"{', '.join(sorted(unknown))}: no report; expected a file without its suffix")
     results = []
     for report in reports:
         if names and Path(report["file"]).stem not in names:
