@@ -70,3 +70,23 @@ def sum_with_a_slope(env, name):
     """
     slope = jax.grad(CURVES[name])(1.0)
     return Observed({"dtype": (slope + jnp.bfloat16(1)).dtype.name}, {"dtype": "bfloat16"})
+
+
+TYPE_OF_JAX = deviation(
+    "jax>=0.7.2",
+    outcome="ok",
+    reason="constants of a trace keep a private type, which says whether they are weakly typed",
+    issue="jax-ml/jax@b43662fe28d1",
+)
+CONSTANTS = {"array": lambda: np.float32([1, 2]), "number": lambda: 3.0}
+
+
+@probe(source="jax-ml/jax@b43662fe28d1", params=[*CONSTANTS], deviations=[TYPE_OF_JAX])
+def constant_from_a_checkpoint(env, name):
+    """A value of the host that a function returns is of the same type through `jax.checkpoint`.
+
+    Outside of jit, from 0.7.2 on, it is of a private type of JAX.
+    """
+    function = CONSTANTS[name]
+    through = jax.checkpoint(function)()
+    return Observed(type(through).__name__, reference=type(function()).__name__)

@@ -242,3 +242,66 @@ def complex_number_saved_by_a_policy(env):
     step = 1e-6 * np.eye(3)
     rises = [loss(x + unit, np.sin, np.exp, lambda y, _: y) for unit in (*step, *-step)]
     return Observed(gradient, reference=(np.array(rises[:3]) - np.array(rises[3:])) / 2e-6)
+
+
+FUNCTIONS = {
+    "tanh": jnp.tanh,
+    "arctanh": jnp.arctanh,
+    "i0": jax.scipy.special.i0,
+    "i1": jax.scipy.special.i1,
+    "sinc": jnp.sinc,
+    "gelu": jax.nn.gelu,
+    "ndtri": jax.scipy.special.ndtri,
+    "arctan2": jnp.arctan2,
+    "hypot": jnp.hypot,
+    "kl_div": jax.scipy.special.kl_div,
+    "rel_entr": jax.scipy.special.rel_entr,
+    "betaln": jax.scipy.special.betaln,
+}
+PAIRS = ("arctan2", "hypot", "kl_div", "rel_entr", "betaln")
+MORE_THAN_THE_ARGUMENTS = deviation(
+    params=["betaln", "gelu", "i1", "sinc"],
+    outcome="ok",
+    reason="every intermediate value with a derivative of its own is kept",
+    issue="jax-ml/jax#34139",
+)
+MORE_BEFORE_0_11_2 = deviation(
+    "jax<0.11.2",
+    params=["arctanh", "i0", "tanh"],
+    outcome="ok",
+    reason="every intermediate value with a derivative of its own was kept",
+    issue="jax-ml/jax#39801",
+)
+MORE_BEFORE_0_12 = deviation(
+    "jax<0.12",
+    params=["hypot", "kl_div", "ndtri", "rel_entr"],
+    outcome="ok",
+    reason="every intermediate value with a derivative of its own was kept",
+)
+PRODUCT_AND_DENOMINATOR = deviation(
+    "jax<0.5.3",
+    params=["arctan2"],
+    outcome="ok",
+    reason="a product with the derivative was divided, so both factors were kept",
+    issue="jax-ml/jax@4eada56027a3",
+)
+
+
+@probe(
+    source="jax-ml/jax#39801",
+    params=[*FUNCTIONS],
+    deviations=[
+        MORE_THAN_THE_ARGUMENTS, MORE_BEFORE_0_11_2, MORE_BEFORE_0_12, PRODUCT_AND_DENOMINATOR,
+    ],
+)  # fmt: skip
+def kept_for_the_backward_pass(env, name):
+    """One array for each argument is enough for the backward pass of an elementwise function.
+
+    Counted are arrays of the shape of the arguments that `jax.vjp` of the jitted function keeps.
+    """
+    arguments = [np.linspace(low, low + 0.5, 7, dtype=np.float32) for low in (0.1, 0.2)]
+    count = 2 if name in PAIRS else 1
+    _, backward = jax.vjp(jax.jit(FUNCTIONS[name]), *map(jnp.asarray, arguments[:count]))
+    kept = [leaf.dtype.name for leaf in jax.tree_util.tree_leaves(backward) if leaf.shape == (7,)]
+    observed = {"float32": kept.count("float32"), "bool": kept.count("bool")}
+    return Observed(observed, {"float32": count, "bool": 0})

@@ -254,3 +254,27 @@ def series_of_a_minimum(env):
     x = f32(0.5, 2)
     value, (slope,) = jet(lambda x: jnp.minimum(x, 1.0), (x,), ([f32(1, 1)],))
     return Observed([value, slope], reference=[f32(0.5, 1), f32(1, 0)])
+
+
+NO_FACTORS_OF_16_BITS = deviation(
+    "jax<0.10",
+    error="NotImplementedError",
+    match="Unsupported dtype",
+    reason="the determinant came from an LU decomposition, which LAPACK has for 32 and 64 bits",
+    issue="jax-ml/jax@812f268014cf",
+)
+
+
+@probe(
+    source="jax-ml/jax@812f268014cf",
+    params=["float16", "bfloat16"],
+    deviations=[NO_FACTORS_OF_16_BITS],
+)
+def small_determinant_of_16_bits(env, dtype):
+    """`jnp.linalg.slogdet` of a 2 by 2 matrix takes 16 bits from 0.10.0 on.
+
+    Before, it was a NotImplementedError, which larger matrices still are, or a TypeError.
+    """
+    sign, logarithm = jnp.linalg.slogdet(jnp.asarray([[4, 1], [1, 3]], dtype))
+    value = {"sign": float(sign), "logarithm": round(float(logarithm), 1)}
+    return Observed(value, {"sign": 1.0, "logarithm": round(float(np.log(11)), 1)})
