@@ -18,13 +18,14 @@ FILES = [Path(__file__).parent / "_names" / f"{name}.txt" for name in ("public",
 
 AREAS = {
     "core": ("jax.core", "jax.custom", "jax.extend", "jax.ref", "jax.util"),
+    "pallas": ("jax.experimental.pallas",),
     "experimental": ("jax.experimental",),
     "interpreters": ("jax.interpreters", "jax.lib"),
     "numpy_and_lax": ("jax.image", "jax.lax", "jax.nn", "jax.numpy", "jax.ops", "jax.random"),
     "private": ("jax._src",),
     "scipy": ("jax.scipy",),
 }
-"""Prefixes of the module names of each area; all other modules are in the area `top`."""
+"""Prefixes of the module names of each area, the first that fits; others are in the area `top`."""
 
 
 def find_area(module):
@@ -86,6 +87,7 @@ def find_missing(module, names):
         "experimental": {"area": "experimental"},
         "interpreters": {"area": "interpreters"},
         "numpy_and_lax": {"area": "numpy_and_lax"},
+        "pallas": {"area": "pallas"},
         "private": {"area": "private"},
         "scipy": {"area": "scipy"},
         "top": {"area": "top"},
