@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 
 import jax
@@ -281,3 +283,41 @@ def message_without_values(env):
     jax.block_until_ready(fn(EIGHT))
     jax.effects_barrier()
     return Observed(len(calls), reference=4)
+
+
+NO_RULE_FOR_A_DRAWING = deviation(
+    "jax<0.6",
+    error="NotImplementedError",
+    match="replication rule",
+    reason="the check had no rule for inspect_array_sharding",
+    issue="jax-ml/jax#23936",
+)
+NO_SHARDING_TO_DRAW = deviation(
+    "jax==0.6.0",
+    error="XlaRuntimeError",
+    match="inspect_sharding",
+    reason="the sharding of an array within shard_map could not be converted to one of JAX",
+    issue="jax-ml/jax@18fcf917cbc5",
+)
+
+
+@probe(
+    source="jax-ml/jax@18fcf917cbc5",
+    devices=2,
+    deviations=[NO_RULE_FOR_A_DRAWING, NO_SHARDING_TO_DRAW],
+)
+def sharding_drawn_within(env):
+    """In shard_map with the check on, `debug.visualize_array_sharding` draws an array."""
+
+    def shard():
+        x = jax.numpy.zeros(4)
+        jax.debug.visualize_array_sharding(x)
+        return x
+
+    f = env.compat.shard_map(
+        shard, mesh=env.mesh(2, "x"), in_specs=(), out_specs=P("x"), check=True
+    )
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        out = jax.block_until_ready(jax.jit(f)())
+    return Observed((bool(text.getvalue()), out), (True, np.zeros(8, np.float32)))

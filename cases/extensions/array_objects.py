@@ -138,3 +138,43 @@ def argument_of_a_function(env, name):
         warnings.simplefilter("ignore")
         value = ARGUMENTS[name](jnp, Wrapped(X))
     return Observed(value, ARGUMENTS[name](np, X))
+
+
+READERS = {
+    "eval_shape": lambda x: jax.eval_shape(double, x),
+    "grad": jax.grad(lambda x: jnp.sum(jnp.asarray(x) ** 2)),
+    "jit": jax.jit(jnp.negative),
+    "lax": lax.sin,
+}
+ACCEPTED_SILENTLY = deviation(
+    "jax<0.6.1",
+    outcome="ok",
+    reason="transformations converted the object",
+    issue="jax-ml/jax@dd375cbd336e",
+)
+ACCEPTED_WITH_A_WARNING = deviation(
+    "jax>=0.6.1,<0.8",
+    outcome="ok",
+    reason="transformations still converted the object, with a DeprecationWarning",
+    issue="jax-ml/jax@dd375cbd336e",
+)
+
+
+@probe(
+    source="jax-ml/jax@dd375cbd336e",
+    params=[*READERS],
+    deviations=[ACCEPTED_SILENTLY, ACCEPTED_WITH_A_WARNING],
+)
+def read_by_a_transformation(env, name):
+    """An object with `__jax_array__` as an argument: accepted, with a warning, then refused."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            READERS[name](Wrapped(X))
+            observed = "accepted"
+        except ValueError as error:
+            observed = "refused" if "__jax_array__" in str(error) else str(error)
+    warned = any("__jax_array__" in str(w.message) for w in caught)
+    return Observed(
+        {"outcome": observed, "warned": warned}, {"outcome": "refused", "warned": False}
+    )

@@ -179,3 +179,22 @@ def result_of_64_bits(env):
     """A foreign function may return float64 in 32-bit mode."""
     line = attributes_of(jax.ShapeDtypeStruct((3,), np.float64))
     return Observed(line.rpartition("-> ")[2].strip(), "tensor<3xf64>")
+
+
+KEY_WITHOUT_ITS_WORDS = deviation(
+    "jax<0.6.1",
+    error="ValueError",
+    match="incorrect layout",
+    reason="the layout was that of the type of the key, which has an axis less than its words",
+    issue="jax-ml/jax@ad44895bf9fa",
+)
+
+
+@probe(source="jax-ml/jax@ad44895bf9fa", releases="jax>=0.5", deviations=[KEY_WITHOUT_ITS_WORDS])
+def key_as_an_operand(env):
+    """A foreign function receives a typed key as its two words."""
+    lowered = jax.jit(lambda key: call("any_target", (), key, has_side_effect=True)).lower(
+        jax.random.key(0)
+    )
+    line = next(s for s in lowered.as_text().splitlines() if "@any_target" in s)
+    return Observed("(tensor<2xui32>)" in line, True)
