@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORDING = 250
+RECORDING = 251
 """Ids of cases that only record; each is one that no law can find wrong."""
 JUDGED = {"Observed": 2, "Program": 4}
 """What a case returns, and the place of the reference among its arguments."""
