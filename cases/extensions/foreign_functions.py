@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
+from conformance.kit.endings import refusal
 
 from ._helpers import find, outcome
 
@@ -198,3 +199,18 @@ def key_as_an_operand(env):
     )
     line = next(s for s in lowered.as_text().splitlines() if "@any_target" in s)
     return Observed("(tensor<2xui32>)" in line, True)
+
+
+TYPE_READ_AS_AN_ARRAY = deviation(
+    "jax>=0.8.2,<0.9",
+    outcome="ok",
+    reason="a type was read as an array is, without a check of its attributes",
+    issue="jax-ml/jax@cd09b546f97a",
+)
+
+
+@probe(source="jax-ml/jax@783fb5d9d2e6", releases="jax>=0.6", deviations=[TYPE_READ_AS_AN_ARRAY])
+def result_type_without_a_shape(env):
+    """A result that is declared as None is refused with its position."""
+    outcome = refusal(lambda: jax.ffi.ffi_call("any_target", None), "at position 0")
+    return Observed(outcome, "ValueError: at position 0")

@@ -332,3 +332,33 @@ def transpose_of_a_tridiagonal_solve(env):
     (observed,) = jax.linear_transpose(solve, right)(right)
     matrix = np.diag(diagonal) + np.diag(lower[1:], -1) + np.diag(upper[:2], 1)
     return Observed(observed, reference=np.linalg.solve(matrix.T.astype(np.float64), right))
+
+
+NUMPY_PADS = deviation(
+    "jax<0.9",
+    outcome="ok",
+    reason="the pads were computed by NumPy and not converted",
+    issue="jax-ml/jax@6ce4314fc1b6",
+)
+
+
+@probe(source="jax-ml/jax@6ce4314fc1b6", releases="jax>=0.7", deviations=[NUMPY_PADS])
+def types_of_pads(env):
+    """`lax.padtype_to_pads` of shapes in NumPy arrays returns integers of Python."""
+    pads = lax.padtype_to_pads(np.array([10, 10]), np.array([5, 5]), np.array([1, 1]), "SAME")
+    return Observed([type(n).__name__ for pair in pads for n in pair], ["int"] * 4)
+
+
+NEGATIVE_SIZE = deviation(
+    "jax>=0.9",
+    outcome="ok",
+    reason="the primitive for tiles does not check its repetitions",
+    issue="jax-ml/jax@c396a367803f",
+)
+
+
+@probe(source="jax-ml/jax@c396a367803f", releases="jax>=0.7", deviations=[NEGATIVE_SIZE])
+def negative_repetitions(env):
+    """`jnp.tile` with a negative number of repetitions is refused by a check of JAX."""
+    outcome = refusal(lambda: jnp.tile(np.ones(3, np.float32), -1), "nonnegative", "Invalid type")
+    return Observed(outcome, "TypeError: nonnegative")

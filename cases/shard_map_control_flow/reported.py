@@ -14,7 +14,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
-from conformance.kit.endings import ending
+from conformance.kit.endings import ending, refusal
 
 defaults(devices=4, platforms=("cpu",))
 
@@ -312,3 +312,30 @@ def first_key_of_each_shard(env):
     )
     out = jax.random.key_data(jax.jit(f)(keys))
     return Observed(out, np.asarray(jax.random.key_data(keys))[::2, 0])
+
+
+SUBCLASS_IS_NO_LEAF = deviation(
+    "jax<0.9",
+    outcome="ok",
+    reason="the report took a spec of a subclass for a tree",
+    issue="jax-ml/jax@b2217c3b7af5",
+)
+
+
+@probe(
+    source="jax-ml/jax@b2217c3b7af5",
+    releases="jax>=0.7,<0.9.1",
+    deviations=[SUBCLASS_IS_NO_LEAF],
+)
+def uneven_argument_with_a_spec_of_a_subclass(env):
+    """The error for an argument that is not divisible, where its spec is of a subclass."""
+
+    class Spec(P):
+        pass
+
+    f = env.compat.shard_map(
+        lambda x, _: x, mesh=env.mesh(4, "x"), in_specs=(P("x"), Spec("x")), out_specs=P("x")
+    )
+    words = ("not evenly divisible", "pytree structure error")
+    outcome = refusal(lambda: f(ascending(8), ascending(9)), *words)
+    return Observed(outcome, "ValueError: not evenly divisible")

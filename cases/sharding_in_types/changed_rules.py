@@ -10,9 +10,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, defaults, deviation, probe
-from conformance.kit.endings import ending
+from conformance.kit.endings import ending, refusal
 
-from ._helpers import format_spec, numbers, put
+from ._helpers import format_spec, numbers, put, reshard
 
 defaults(devices=4, platforms=("cpu",), releases="jax>=0.6.1")
 
@@ -341,3 +341,25 @@ def batch_sharded_in_one_operand(env, name):
     observed = {"value": np.asarray(result), "spec": format_spec(result)}
     expected = np.matmul(numbers(4, 2, 2), numbers(4, 2, 2), dtype=np.float64)
     return Observed(observed, {"value": expected, "spec": "['x']"})
+
+
+CARRY_WITHOUT_SHARDING = deviation(
+    "jax<0.7.2",
+    outcome="ok",
+    reason="the types of the carry were compared without their shardings",
+    issue="jax-ml/jax@ae9889952733",
+)
+
+
+@probe(source="jax-ml/jax@ae9889952733", releases="jax>=0.7", deviations=[CARRY_WITHOUT_SHARDING])
+def carry_that_loses_its_sharding(env):
+    """A `lax.scan` whose step gathers a sharded carry is refused."""
+    mesh, x = env.mesh(4, "x", explicit=True), numbers(8)
+
+    def step(carry, _):
+        return reshard(carry, P()), None
+
+    program = jax.jit(lambda x: lax.scan(step, x, None, length=1)[0])
+    with env.compat.set_mesh(mesh):
+        outcome = refusal(lambda: program(put(mesh, x, "x")), "must have equal types")
+    return Observed(outcome, "TypeError: must have equal types")
